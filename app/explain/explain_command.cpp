@@ -42,9 +42,12 @@ std::string text_of(const Explanation& why) {
     text += "Nothing that can be mended costs 1 % of it.\n";
   if (why.wall_s > 0 && why.exposed_s >= kLeastShare * why.wall_s)
     text += fmt::format(
-        "Without all that, {} would still be lost to the way of the blocks, which takes "
-        "longer than the computation beside it. Faster links or more rows per rank would hide "
-        "it.\n",
+        why.gathers
+            ? "Without all that, {} would still be lost to the gather of keys and values, while "
+              "which nothing, or too little, is attended. A ring would hide it.\n"
+            : "Without all that, {} would still be lost to the way of the blocks, which takes "
+              "longer than the computation beside it. Faster links or more rows per rank would "
+              "hide it.\n",
         seconds_text(why.exposed_s));
   return text;
 }
@@ -60,7 +63,8 @@ Fields fields_of(const Explanation& why) {
                                        {"confidence", finding.confidence},
                                        {"evidence", finding.evidence}});
   }
-  Fields fields{{"wall_ms", 1e3 * why.wall_s}, {"findings", findings}};
+  Fields fields{
+      {"wall_ms", 1e3 * why.wall_s}, {"findings", findings}, {"exposed_ms", 1e3 * why.exposed_s}};
   if (!why.notes.empty()) fields.emplace_back("notes", why.notes);
   return fields;
 }
@@ -70,7 +74,36 @@ struct Explained {
   std::string path;
   Explanation why;
   bool has_ring = true;  // false: profiles in which none is seen
+  std::vector<ProfiledLayer> layers = {};
 };
+
+// Print all layers of profiles, of long ones the first and the last.
+std::string table_of(const std::vector<ProfiledLayer>& layers) {
+  constexpr std::size_t kMostRows = 40;
+  if (layers.size() < 2) return "";
+  std::string text = "iteration  layer        time  slowest rank\n";
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (layers.size() > kMostRows && i == kMostRows / 2) {
+      text += fmt::format("{} more; --json has them all\n", layers.size() - kMostRows);
+      i = layers.size() - kMostRows / 2;
+    }
+    const ProfiledLayer& time = layers[i];
+    text += fmt::format("{:>9}  {:>5}  {:>10}  {} ({:.2f} times the median)\n", time.iteration,
+                        time.layer, seconds_text(time.seconds), time.slowest_rank, time.slowness);
+  }
+  return text;
+}
+
+std::vector<Fields> fields_of(const std::vector<ProfiledLayer>& layers) {
+  std::vector<Fields> fields;
+  for (const ProfiledLayer& time : layers)
+    fields.push_back({{"iteration", time.iteration},
+                      {"layer", time.layer},
+                      {"ms", 1e3 * time.seconds},
+                      {"slowest_rank", time.slowest_rank},
+                      {"slowness", time.slowness}});
+  return fields;
+}
 
 // Return whether a recording of ours, whose head stands first, begins so.
 bool is_ours(const std::string& path) {
@@ -142,7 +175,7 @@ Explained explain_profiles(const std::string& path, const std::vector<RankProfil
   Explanation why;
   if (ring.recording) why = explain_recording(profiles[0].path, *ring.recording);
   why.notes = std::move(ring.notes);
-  return {path, std::move(why), ring.recording.has_value()};
+  return {path, std::move(why), ring.recording.has_value(), std::move(ring.layers)};
 }
 
 void explain_job(const OneJob& job, std::vector<Explained>& all) {
@@ -166,7 +199,7 @@ std::vector<Explained> explain_all(const ExplainOptions& options) {
     OneJob& job = files[0] != path ? in_folder : loose;
     std::vector<std::string> others;
     for (const std::string& file : files) {
-      if (may_be_flight_dump(start_of_file(file, 3))) {
+      if (may_be_flight_dump(start_of_file(file, 4096))) {
         job.dumps.push_back(read_flight_dump(file));
       } else {
         others.push_back(file);
@@ -180,7 +213,13 @@ std::vector<Explained> explain_all(const ExplainOptions& options) {
     for (const std::string& file : others) {
       std::optional<RankProfile> profile;
       if (!is_ours(file)) profile = read_profile(file, options.attention);
-      if (profile && profile->rank >= 0) {
+      if (profile && profile->rank < 0)
+        throw InputError(
+            file +
+            ": no \"ring\" object of a recording, and no \"rank\" in \"distributedInfo\" of a "
+            "profile; one "
+            "of them accepted, or a file's name with its rank, as in rank3.pt.trace.json");
+      if (profile) {
         job.profiles.push_back(std::move(*profile));
         continue;
       }
@@ -230,9 +269,10 @@ int carry_out(const ExplainOptions& options) {
   for (const Explained& one : all) {
     Fields fields = fields_of(one.why);
     if (!one.has_ring) fields.emplace_back("ring", false);
+    if (!one.layers.empty()) fields.emplace_back("layers", fields_of(one.layers));
     has_rings = has_rings && one.has_ring;
     json += (json.empty() ? "" : ",") + json_line(fields);
-    text += (several ? one.path + "\n" : "") + text_of(one.why);
+    text += (several ? one.path + "\n" : "") + text_of(one.why) + table_of(one.layers);
   }
   print_out(!options.json ? text : several ? "[" + json + "]\n" : json);
   return has_rings ? 0 : 1;

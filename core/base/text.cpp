@@ -82,6 +82,22 @@ std::string gib_text(double bytes) {
   return fmt::format("{:.2f} KiB", bytes / kKib);
 }
 
+std::string numbers_text(std::string_view what, const std::vector<int>& numbers) {
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    if (last < i + 2) last = i;
+    parts.push_back(last == i ? std::to_string(numbers[i])
+                              : fmt::format("{} to {}", numbers[i], numbers[last]));
+    i = last + 1;
+  }
+  std::string text = fmt::format("{}{} ", what, numbers.size() == 1 ? "" : "s");
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + parts[i];
+  return text;
+}
+
 std::string count_text(Index count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }

@@ -110,6 +110,8 @@ std::string bytes_text(double bytes);
 std::string gib_text(double bytes);
 // Return "1 rank", "2 ranks".
 std::string count_text(Index count, std::string_view what);
+// Return "rank 3", "ranks 0 to 2 and 5" for sorted numbers.
+std::string numbers_text(std::string_view what, const std::vector<int>& numbers);
 
 // Return bytes as the text that data in pages is written in (RFC 4648).
 std::string base64(std::string_view bytes);

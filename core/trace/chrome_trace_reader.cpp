@@ -175,6 +175,8 @@ class TraceReader {
       case EventField::input_dims:
       case EventField::input_types:
       case EventField::inputs:
+      case EventField::splits_in:
+      case EventField::splits_out:
         return read_as_text(field, token, fields);
       default:
         json_.skip(token);

@@ -294,6 +294,8 @@ struct RunInfo {
   bool is_midway = false;
   // A profile that gives neither lengths nor heads: `shape` stands for them. Not written.
   bool lacks_shape = false;
+  // A profile's reason why hops do not run beside attention, if one is seen. Not written.
+  std::string turns_because = {};
   std::optional<RecordedLayer> training;  // of a training step: which ring this is
   std::optional<RunMachine> machine;
   std::string command;  // the command line that made the recording; "" if it is not known

@@ -133,6 +133,8 @@ enum class TracePlace : std::uint8_t {
   FIELD(args, collective, "Collective name")      \
   FIELD(args, nelems_in, "In msg nelems")         \
   FIELD(args, nelems_out, "Out msg nelems")       \
+  FIELD(args, splits_in, "In split size")         \
+  FIELD(args, splits_out, "Out split size")       \
   FIELD(args, value_type, "dtype")                \
   FIELD(args, src_rank, "Src Rank")               \
   FIELD(args, dst_rank, "Dst Rank")               \

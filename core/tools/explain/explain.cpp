@@ -42,6 +42,7 @@ class Explainer : private FittedRun {
     Explanation result;
     const RunInfo& info = run_.info();
     result.wall_s = run_.wall_s();
+    result.gathers = run_.gathers();
     if (info.failure) result.findings.push_back(fault());
     if (!info.is_whole()) return result;  // half a run says little about its machine
     wall_ = wall_of(base_);
@@ -54,8 +55,8 @@ class Explainer : private FittedRun {
     idle_ = idle_of(base_);
     for (const double idle : idle_) unexplained_.push_back(std::max(0.0, idle));
     for (const auto look : {&Explainer::sharing, &Explainer::slow_ranks, &Explainer::slow_links,
-                            &Explainer::step_overhead, &Explainer::late_start, &Explainer::jitter,
-                            &Explainer::imbalance}) {
+                            &Explainer::no_overlap, &Explainer::step_overhead,
+                            &Explainer::late_start, &Explainer::jitter, &Explainer::imbalance}) {
       const std::size_t known = findings_.size();
       (this->*look)();
       if (findings_.size() == known) continue;
@@ -267,6 +268,32 @@ class Explainer : private FittedRun {
                       times_of(factor), to);
     }
     accuse(std::move(slow), " So do {}.", " So do {}.");
+  }
+
+  // Say what hops cost that could run beside attention and do not. Where blocks are gathered, that is
+  // the scheme.
+  void no_overlap() {
+    const std::vector<int>&forward = run_.turns(Pass::forward),
+          &backward = run_.turns(Pass::backward);
+    if ((forward.empty() && backward.empty()) || run_.gathers()) return;
+    std::string where = forward.empty() ? "" : numbers_text("step", forward);
+    if (!backward.empty())
+      where += (where.empty() ? "" : ", and ") + numbers_text("backward step", backward);
+    Diagnosis finding{.cause = Cause::no_overlap};
+    finding.evidence = fmt::format(
+        "At {}, hops and attention take turns: while a rank's hops are on their way, for up to {} "
+        "in all, it computes nothing.",
+        where, seconds_text(run_.turns_s()));
+    if (const std::string& because = run_.info().turns_because; !because.empty())
+      finding.evidence += " " + because;
+    add(std::move(finding), without([&](Durations& times) {
+          times.hops_beside = true;
+          for_steps([&](std::size_t i, const RankStep& step) {
+            times.steps[i] = std::max(0.0, times.steps[i] - step.in_turn);
+          });
+          for (int rank = 0; rank < n_; ++rank) times.begins[of(rank)] -= run_.begin_in_turn(rank);
+        }),
+        0.05);
   }
 
   void step_overhead() {
@@ -536,6 +563,8 @@ std::string headline_of(const Diagnosis& finding) {
                                  : "Steps take longer at random";
       case Cause::late_start:
         return fmt::format("Rank {} starts late", finding.rank);
+      case Cause::no_overlap:
+        return "Hops do not overlap with attention";
       case Cause::fault:
         return finding.rank >= 0 ? fmt::format("Rank {} failed", finding.rank) : "The run failed";
     }

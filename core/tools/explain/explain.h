@@ -6,6 +6,7 @@
 //   imbalance      ranks have unequal pairs; without it every step has the mean work
 //   slow-rank      a rank takes longer than the others for the same pairs, or loses time at every step
 //   slow-link      a link moves the same bytes more slowly than most
+//   no-overlap     hops that could run beside attention do not
 //   shared-cores   more ranks compute at once than there are cores
 //   step-overhead  a step costs time besides its pairs, on every rank
 //   jitter         computations or hops take longer at random, or other programs have the processors
@@ -30,14 +31,15 @@ enum class Cause {
   step_overhead,
   jitter,
   late_start,
+  no_overlap,
   fault
 };
-inline constexpr int kCauseCount = 8;
+inline constexpr int kCauseCount = 9;
 
 constexpr std::string_view name_of(Cause cause) {
   constexpr std::string_view names[kCauseCount] = {"imbalance",    "slow-rank",     "slow-link",
                                                    "shared-cores", "step-overhead", "jitter",
-                                                   "late-start",   "fault"};
+                                                   "late-start",   "no-overlap",    "fault"};
   return names[static_cast<int>(cause)];
 }
 
@@ -64,8 +66,10 @@ struct Explanation {
   double wall_s = 0;
   // The most important first. Each saves at least kLeastShare of the wall time, except a fault.
   std::vector<Diagnosis> findings;
-  // Time for which no computation hides the blocks' way, although nothing is wrong with any link.
+  // Time for which no computation hides the blocks' way, although nothing is wrong with any link; and
+  // whether the scheme itself has them gathered before they are attended.
   double exposed_s = 0;
+  bool gathers = false;
   std::vector<RankLosses> ranks;        // empty for a run that failed
   std::vector<std::string> notes = {};  // what was inferred of others' files
 };

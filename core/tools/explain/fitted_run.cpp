@@ -7,6 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include "core/tools/explain/explain.h"
+
 namespace ringscope {
 
 double quantile_of(std::vector<double> values, double share) {
@@ -25,16 +27,34 @@ double median_of(const std::vector<double>& values) {
 
 namespace {
 
-constexpr double kLeastSlowness = 1.008;      // simulated: below that, chance looks the same
-constexpr double kLeastSlownessOfReal = 1.2;  // real kernels vary by less
-constexpr std::size_t kLeastToTell = 4;       // fewer real computations are alike by chance
-constexpr double kBeyondChance = 5;           // standard errors
-constexpr double kOwnCore = 0.9;    // of the time: the system takes less from a thread with a core
-constexpr double kWholly = 0.999;   // the same of a simulated one: rounding takes less
-constexpr double kBusyCores = 0.4;  // other programs may take more than half of the cores
-constexpr double kLeastJitter = 0.003;  // clocks vary by as much
-constexpr double kTaken = 0.02;     // seconds for which a scheduler may take the core from a thread
-constexpr double kAlikeLoss = 0.2;  // a rank that sleeps does so for about as long each time
+// The thresholds below are no fits: each separates two things of different size, and the range behind
+// it is that in which the tests of explain pass, found by changing one of them at a time.
+
+// A simulated rank that is less slow costs less than is worth a finding (1.002 to 1.024).
+constexpr double kLeastSlowness = 1 + kLeastShare;
+// Times of one real kernel vary by 5 to 15 % from rank to rank, and more for reasons (1.05 to 1.5).
+constexpr double kLeastSlownessOfReal = 1.2;
+// So many real computations of a rank must agree that it is slow; two agree by chance in one of four
+// pairs of ranks (2 to 6).
+constexpr std::size_t kLeastToTell = 4;
+// Standard errors of a median: chance goes beyond five in one of two million (2 to 10).
+constexpr double kBeyondChance = 5;
+// Processor time over time of a thread that has a core to itself: the system takes a few per cent from
+// it, and two threads on one core have half (0.5 to 0.99). Simulated, only rounding to nanoseconds
+// takes anything (0.99 to 0.9999).
+constexpr double kOwnCore = 0.9;
+constexpr double kWholly = 0.999;
+// Of the time of the cores that ranks share: where they got less, other programs had most of it, and
+// how many cores there are says nothing (0.2 to 0.8).
+constexpr double kBusyCores = 0.4;
+// Of a pass: chance below a third of a finding's least share is none (0.0003 to 0.03).
+constexpr double kLeastJitter = kLeastShare / 3;
+// Seconds for which a scheduler may keep a thread from its core at a time: Linux gives each of a few
+// threads on a core 3 to 8 ms in turn, and a second one on it doubles that (0.016 to 0.03).
+constexpr double kTaken = 0.02;
+// A rank that sleeps on purpose does so for as long each time, but for what its timer adds
+// (0.05 to 0.6).
+constexpr double kAlikeLoss = 0.2;
 
 using Groups = std::vector<std::vector<double>>;
 
@@ -299,6 +319,7 @@ void FittedRun::fit_losses() {
 // the others do where these share cores. A simulated rank that is late begins with a long step.
 void FittedRun::take_base() {
   base_.begins = run_.begins();
+  for (int rank = 0; rank < n_; ++rank) base_.begins[of(rank)] += run_.begin_in_turn(rank);
   std::vector<double> longer;
   for (std::size_t rank = 0; rank < late_.size(); ++rank) late_[rank] -= late_extra_[rank];
   for (std::size_t i = 0; i < fits_.size(); ++i) {
@@ -312,7 +333,8 @@ void FittedRun::take_base() {
   for (std::size_t i = 0; i < fits_.size(); ++i) {
     const RankStep& step = run_.steps()[i];
     if (!step.known) fits_[i].waited = (unseen - 1) * expected(step);
-    base_.steps.push_back(step.known ? step.seconds + step.gap : unseen * expected(step));
+    base_.steps.push_back(step.known ? step.seconds + step.gap + step.in_turn
+                                     : unseen * expected(step));
     if (!run_.is_simulated() || step.step > 0 || step.pass == Pass::backward) continue;
     const double late = std::max(0.0, base_.steps[i] - fits_[i].waited - expected(step));
     base_.steps[i] -= late, base_.begins[of(step.rank)] += late, late_[of(step.rank)] += late;

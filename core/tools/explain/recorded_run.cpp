@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "core/base/error.h"
@@ -33,6 +34,50 @@ std::optional<Link> link_of(const std::string& name) {
   } catch (const InputError&) {
     return std::nullopt;
   }
+}
+
+// Of the shorter of a hop and a computation: a hop that overlaps less runs beside nothing. Launches and
+// clocks blur ends by microseconds, so it is no smaller; hops that overlap, overlap nearly all of it.
+constexpr double kLeastLap = 0.1;
+// Of a hop: what comes later than that was not held up by it, but by the rank's own program.
+constexpr double kHeldUp = 0.5;
+constexpr std::int64_t kLaunchNs =
+    10'000;  // what a GPU takes to begin what is launched after a wait
+// Of a run's hops, or of a rank's: in a program that makes hops and attention take turns, all do.
+constexpr double kNearlyAll = 0.9;
+
+struct Span {
+  std::int64_t begin_ns = INT64_MAX, end_ns = INT64_MIN;
+
+  double length() const { return static_cast<double>(end_ns - begin_ns); }
+  void cover(const TraceEvent& e) {
+    begin_ns = std::min(begin_ns, e.begin_ns), end_ns = std::max(end_ns, e.end_ns);
+  }
+};
+
+// Return the spans in order, joined where they overlap.
+std::vector<Span> joined(std::vector<Span> spans) {
+  std::sort(spans.begin(), spans.end(),
+            [](const Span& a, const Span& b) { return a.begin_ns < b.begin_ns; });
+  std::vector<Span> result;
+  for (const Span& span : spans)
+    if (!result.empty() && span.begin_ns <= result.back().end_ns)
+      result.back().end_ns = std::max(result.back().end_ns, span.end_ns);
+    else
+      result.push_back(span);
+  return result;
+}
+
+// Return for how long `span` overlaps joined spans.
+double overlap(const Span& span, const std::vector<Span>& others) {
+  double sum = 0;
+  auto other = std::partition_point(others.begin(), others.end(), [&](const Span& earlier) {
+    return earlier.end_ns <= span.begin_ns;
+  });
+  for (; other != others.end() && other->begin_ns < span.end_ns; ++other)
+    sum += Span{std::max(span.begin_ns, other->begin_ns), std::min(span.end_ns, other->end_ns)}
+               .length();
+  return sum;
 }
 
 bool is_computation_of(const TraceEvent& e, int ranks) {
@@ -67,6 +112,8 @@ RecordedRun::RecordedRun(const Recording& recording)
   if (is_simulated() && info_->machine) link_ = link_of(info_->machine->link);
   if (const auto named = read_scheme(info_->scheme); named && named->scheme->counts_nodes)
     ranks_a_node_ = ranks_ / std::min(ranks_, named->numbers[0]);
+  if (const auto named = read_scheme(info_->scheme))
+    gathers_ = named->scheme->course == Course::gathers;
   std::int64_t end_ns = std::numeric_limits<std::int64_t>::min();
   begin_ns_ = std::numeric_limits<std::int64_t>::max();
   for (const auto& events : recording.events)
@@ -84,12 +131,18 @@ RecordedRun::RecordedRun(const Recording& recording)
   if (end_ns < begin_ns_) throw InputError("nothing is recorded; the events of a run accepted");
   wall_s_ = seconds_of(end_ns - begin_ns_);
   begins_.resize(static_cast<std::size_t>(ranks_));
+  begin_in_turn_.resize(begins_.size());
   ends_.resize(begins_.size(), {SIZE_MAX, 0});
   pauses_.resize(begins_.size());
   for (int rank = 0; rank < ranks_; ++rank) {
     const auto& events = recording.events[static_cast<std::size_t>(rank)];
     is_whole_ = is_whole_ && !events.empty();
     read_rank(rank, events);
+  }
+  if (is_profile()) take_hidden_waits_out_of_gaps();
+  if (!is_simulated() && !info_->training) {
+    find_turns(recording);
+    take_turns_out_of_gaps();
   }
   if (!is_simulated() && !is_profile() && !info_->training) read_late_messages(recording);
   read_hops(recording);
@@ -119,6 +172,7 @@ void RecordedRun::read_rank(int rank, const std::vector<TraceEvent>& events) {
     parted = std::max(parted, e->end_ns);
     const double gap = gap_of(now, e->begin_ns);
     (last != none ? steps_[last].gap : begins_[static_cast<std::size_t>(rank)]) += gap;
+    if (gap > 0 && !is_simulated()) gaps_.push_back({rank, last, now, e->begin_ns});
     now = std::max(now, e->end_ns);
     if (e->lane == Lane::wait) continue;
     const auto [row, is_new] = rows.emplace(std::pair(e->pass, e->step), steps_.size());
@@ -132,6 +186,7 @@ void RecordedRun::read_rank(int rank, const std::vector<TraceEvent>& events) {
     step.parts += e->pairs > 0;
     step.owner = e->kv_owner;
     step.known = true;
+    step.end_ns = e->end_ns;
   }
   for (std::size_t i = first; i < steps_.size(); ++i)
     steps_[i].parts = is_simulated() ? std::max(1, steps_[i].parts) : 1;
@@ -156,22 +211,13 @@ void RecordedRun::read_late_messages(const Recording& recording) {
 
 void RecordedRun::read_hops(const Recording& recording) {
   std::vector<std::pair<HopKey, const TraceEvent*>> all;  // sends and receives, in their order
-  int sent = 0, sent_late = 0;
-  for (const auto& events : recording.events) {
-    std::map<std::pair<Pass, int>, std::int64_t> computed;  // when a step was
-    for (const TraceEvent& e : events)
-      if (e.lane == Lane::compute && e.end_ns > e.begin_ns) computed[{e.pass, e.step}] = e.end_ns;
+  for (const auto& events : recording.events)
     for (const TraceEvent& e : events) {
       const bool is_hop = e.lane == Lane::send || e.lane == Lane::recv;
       if (!is_hop || e.step < 0 || e.step > ranks_ || !is_rank(e.src) || !is_rank(e.dst)) continue;
       // A receive slice has the receiver's number of the hop, which is the sender's.
       all.emplace_back(HopKey{e.pass, e.payload, e.step, e.src, e.dst}, &e);
-      if (const auto found = computed.find({e.pass, e.step});
-          e.lane == Lane::send && found != computed.end())
-        ++sent, sent_late += e.begin_ns >= found->second;
     }
-  }
-  computes_first_ = sent > 0 && sent_late > 0.9 * sent;
   std::stable_sort(all.begin(), all.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   for (auto next = all.begin(); next != all.end();) {
@@ -199,6 +245,106 @@ void RecordedRun::read_hops(const Recording& recording) {
       hop.bytes += static_cast<double>(one.bytes);
       ++hop.messages;
     }
+  }
+}
+
+// Find the hops that could run beside a computation of their rank, and do not. Others' rings are judged
+// step by step; our own loop lets hops overlap, so only chance parts a few of them from computing.
+void RecordedRun::find_turns(const Recording& recording) {
+  std::map<RankHop, Turn> turns;
+  std::map<std::tuple<Pass, Payload, int>, std::pair<int, int>> of_steps;  // could, and take turns
+  std::vector<std::pair<int, int>> of_ranks(begins_.size());
+  std::pair<int, int> of_run;
+  for (int rank = 0; rank < std::ssize(recording.events); ++rank) {
+    std::map<std::pair<Pass, int>, Span> computed;
+    std::map<std::tuple<Pass, Payload, int>, Span> hops;
+    std::vector<Span> busy;
+    for (const TraceEvent& e : recording.events[static_cast<std::size_t>(rank)])
+      if (is_computation_of(e, ranks_) && e.end_ns > e.begin_ns) {
+        computed[{e.pass, e.step}].cover(e);
+        busy.push_back({e.begin_ns, e.end_ns});
+      } else if (e.lane == Lane::send || e.lane == Lane::recv) {
+        hops[{e.pass, e.payload, e.step}].cover(e);
+      }
+    busy = joined(std::move(busy));
+    for (const auto& [key, hop] : hops) {
+      const auto& [pass, payload, step] = key;
+      // The gradients of a step travel beside the next one.
+      const auto found = computed.find({pass, step + (payload == Payload::dkv)});
+      if (found == computed.end() || !(hop.length() > 0)) continue;
+      const Span& meanwhile = found->second;
+      const bool is_before = hop.begin_ns < meanwhile.begin_ns;
+      const bool overlaps =
+          overlap(hop, busy) > kLeastLap * std::min(hop.length(), meanwhile.length());
+      const bool holds_up =
+          !is_profile() || !is_before ||
+          Span{hop.end_ns, meanwhile.begin_ns}.length() <= kHeldUp * hop.length() + kLaunchNs;
+      const bool takes_turns = !overlaps && holds_up;
+      for (auto* const count : {&of_steps[key], &of_ranks[static_cast<std::size_t>(rank)], &of_run})
+        ++count->first, count->second += takes_turns;
+      if (!takes_turns) continue;
+      // Our own slices show a block's way alone: a rank is held up from its last computation on.
+      const auto next = std::partition_point(busy.begin(), busy.end(), [&](const Span& earlier) {
+        return earlier.end_ns <= hop.begin_ns;
+      });
+      const std::int64_t since = next == busy.begin() ? begin_ns_ : std::prev(next)->end_ns;
+      turns[{pass, payload, step, rank}] = {is_before ? HopTurn::before : HopTurn::after,
+                                            is_profile() ? hop.begin_ns : since, hop.end_ns};
+    }
+  }
+  const auto nearly_all = [](std::pair<int, int> count) {
+    return count.second >= kNearlyAll * count.first;
+  };
+  std::vector<double> spent(begins_.size());
+  std::set<int> steps[2];
+  for (const auto& [key, turn] : turns) {
+    const auto& [pass, payload, step, rank] = key;
+    const auto [could, do_take] = of_steps[{pass, payload, step}];
+    const bool is_rule =
+        is_profile() ? 2 * do_take > could || nearly_all(of_ranks[static_cast<std::size_t>(rank)])
+                     : nearly_all(of_run);
+    if (!is_rule) continue;
+    turns_[key] = turn;
+    steps[static_cast<int>(pass)].insert(step);
+    spent[static_cast<std::size_t>(rank)] += seconds_of(turn.end_ns - turn.begin_ns);
+  }
+  for (const Pass pass : kAllPasses)
+    turn_steps_[static_cast<int>(pass)].assign(steps[static_cast<int>(pass)].begin(),
+                                               steps[static_cast<int>(pass)].end());
+  turns_s_ = *std::max_element(spent.begin(), spent.end());
+}
+
+// A rank that waits for a hop inside the call that starts it shows no wait.
+void RecordedRun::take_turns_out_of_gaps() {
+  std::vector<std::vector<Span>> hops(begins_.size());
+  for (const auto& [key, turn] : turns_)
+    hops[static_cast<std::size_t>(std::get<3>(key))].push_back({turn.begin_ns, turn.end_ns});
+  for (auto& of_rank : hops) of_rank = joined(std::move(of_rank));
+  for (const Gap& gap : gaps_) {
+    const auto rank = static_cast<std::size_t>(gap.rank);
+    const double in_turn = 1e-9 * overlap({gap.begin_ns, gap.end_ns}, hops[rank]);
+    const bool is_first = gap.row == SIZE_MAX;
+    (is_first ? begins_[rank] : steps_[gap.row].gap) -= in_turn;
+    (is_first ? begin_in_turn_[rank] : steps_[gap.row].in_turn) += in_turn;
+  }
+}
+
+// A profile need not show that a rank waits. It waits for another rank's computation of the same step if
+// it goes on soon after that.
+void RecordedRun::take_hidden_waits_out_of_gaps() {
+  std::map<std::pair<Pass, int>, std::vector<std::int64_t>> ends;
+  for (const RankStep& step : steps_) ends[{step.pass, step.step}].push_back(step.end_ns);
+  for (auto& [step, all] : ends) std::sort(all.begin(), all.end());
+  for (Gap& gap : gaps_) {
+    if (gap.row == SIZE_MAX) continue;
+    const std::vector<std::int64_t>& all = ends[{steps_[gap.row].pass, steps_[gap.row].step}];
+    const auto later = std::upper_bound(all.begin(), all.end(), gap.end_ns);
+    if (later == all.begin()) continue;
+    const Span hidden{gap.begin_ns, *std::prev(later)};
+    const Span rest{hidden.end_ns, gap.end_ns};
+    if (hidden.length() <= 0 || rest.length() > kHeldUp * hidden.length() / 2 + kLaunchNs) continue;
+    steps_[gap.row].gap -= 1e-9 * hidden.length();
+    gap.begin_ns = hidden.end_ns;
   }
 }
 
@@ -246,48 +392,91 @@ void RecordedRun::make_graph() {
       break;
     } catch (const std::runtime_error&) {  // such a loop there is none
     }
-  if (replay_.graph.tasks.empty()) make_graph_of_meetings();
+  if (replay_.graph.tasks.empty()) {
+    replay_.graph = graph_of_meetings(false);
+    if (!turns_.empty()) beside_ = graph_of_meetings(true);
+    // Hops that take turns are on the way of this graph.
+    for (RankStep& step : steps_) step.in_turn = 0;
+    begin_in_turn_.assign(begins_.size(), 0);
+  }
   give_rows();
   give_rows_of_all();
 }
 
-// Others' loops: a rank goes on when it has computed, sent and received.
-void RecordedRun::make_graph_of_meetings() {
-  std::vector<std::int32_t> ready;  // [rank]: the task after which it goes on
-  TaskGraph& graph = replay_.graph;
-  const auto add = [&](const Task& task, std::vector<std::int32_t> earlier) {
+// Others' loops: a rank goes on when it has computed, sent and received; gradients of a step may travel
+// until the next one ends. Tasks stand in the same order whether or not hops run beside attention.
+TaskGraph RecordedRun::graph_of_meetings(bool hops_beside) const {
+  const auto n = static_cast<std::size_t>(ranks_);
+  TaskGraph graph;
+  graph.world_size = ranks_;
+  const auto add = [&](const Task& task, const std::vector<std::int32_t>& earlier) {
     graph.tasks.push_back(task);
     graph.edges.insert(graph.edges.end(), earlier.begin(), earlier.end());
     graph.edge_begins.push_back(static_cast<std::uint32_t>(graph.edges.size()));
     return static_cast<std::int32_t>(graph.tasks.size()) - 1;
   };
-  graph.world_size = ranks_;
+  const auto turn_of = [&](Pass pass, Payload payload, int step, std::size_t rank) {
+    const auto found = turns_.find({pass, payload, step, static_cast<int>(rank)});
+    return found == turns_.end() ? HopTurn::beside : found->second.turn;
+  };
+  std::vector<std::int32_t> ready;  // [rank]: the task after which it goes on
   for (int rank = 0; rank < ranks_; ++rank)
     ready.push_back(add({.kind = Task::Kind::begin, .rank = rank}, {}));
-  for (const Pass pass : kAllPasses)
+  for (const Pass pass : kAllPasses) {
+    std::vector<std::vector<std::int32_t>> on_their_way(n);  // [rank]: gradients of the step before
     for (int step = 0; step < ranks_ && has(pass); ++step) {
-      std::vector<std::vector<std::int32_t>> over;
-      for (int rank = 0; rank < ranks_; ++rank)
-        over.push_back({add({.pass = pass, .rank = rank, .step = step},
-                            {ready[static_cast<std::size_t>(rank)]})});
-      for (const RecordedHop& hop : hops_) {
-        if (hop.pass != pass || hop.step != step) continue;
-        const auto from = static_cast<std::size_t>(hop.from), to = static_cast<std::size_t>(hop.to);
-        const std::int32_t task = add({.kind = Task::Kind::hop,
-                                       .pass = pass,
-                                       .payload = hop.payload,
-                                       .rank = hop.from,
-                                       .step = step,
-                                       .to = hop.to},
-                                      computes_first_ ? std::vector{over[from][0], over[to][0]}
-                                                      : std::vector{ready[from], ready[to]});
-        over[from].push_back(task), over[to].push_back(task);
-      }
-      for (int rank = 0; rank < ranks_; ++rank)
-        ready[static_cast<std::size_t>(rank)] =
-            add({.kind = Task::Kind::await, .pass = pass, .rank = rank, .step = step},
-                over[static_cast<std::size_t>(rank)]);
+      std::vector<std::vector<std::int32_t>> over(n), come(n);
+      std::swap(over, on_their_way);
+      std::vector<std::int32_t> attended(n, -1);
+      const auto attend = [&](bool is_after_hop) {
+        for (std::size_t rank = 0; rank < n; ++rank) {
+          if ((turn_of(pass, Payload::kv, step, rank) == HopTurn::before) != is_after_hop) continue;
+          std::vector<std::int32_t> earlier = {ready[rank]};
+          if (!hops_beside) earlier.insert(earlier.end(), come[rank].begin(), come[rank].end());
+          attended[rank] =
+              add({.pass = pass, .rank = static_cast<int>(rank), .step = step}, earlier);
+          over[rank].push_back(attended[rank]);
+        }
+      };
+      const auto move = [&](Payload payload, auto&& begins_after) {
+        for (const RecordedHop& hop : hops_) {
+          if (hop.pass != pass || hop.step != step || hop.payload != payload) continue;
+          const auto from = static_cast<std::size_t>(hop.from),
+                     to = static_cast<std::size_t>(hop.to);
+          std::vector<std::int32_t> earlier = {begins_after(from), begins_after(to)};
+          // A gather begins when all ranks have come to it.
+          for (std::size_t rank = 0; rank < n && gathers_ && payload == Payload::kv; ++rank)
+            earlier.push_back(begins_after(rank));
+          const std::int32_t task = add({.kind = Task::Kind::hop,
+                                         .pass = pass,
+                                         .payload = payload,
+                                         .rank = hop.from,
+                                         .step = step,
+                                         .to = hop.to},
+                                        earlier);
+          for (const std::size_t end : {from, to}) {
+            const bool is_awaited =
+                payload == Payload::kv || step + 1 == ranks_ ||
+                (!hops_beside && turn_of(pass, payload, step, end) != HopTurn::beside);
+            come[end].push_back(task);
+            (is_awaited ? over : on_their_way)[end].push_back(task);
+          }
+        }
+      };
+      attend(false);
+      move(Payload::kv, [&](std::size_t rank) {
+        const bool waits = turn_of(pass, Payload::kv, step, rank) == HopTurn::after;
+        return waits && !hops_beside ? attended[rank] : ready[rank];
+      });
+      attend(true);
+      move(Payload::dkv, [&](std::size_t rank) { return attended[rank]; });
+      for (std::size_t rank = 0; rank < n; ++rank)
+        ready[rank] = add(
+            {.kind = Task::Kind::await, .pass = pass, .rank = static_cast<int>(rank), .step = step},
+            over[rank]);
     }
+  }
+  return graph;
 }
 
 // Find what each task takes: its part, by work or bytes, of what its rank's step or the messages from
@@ -387,16 +576,16 @@ void RecordedRun::give_rows_of_all() {
 // Return what each hop takes where every rank gets as many rows of each block as the rank that needed
 // most of them, at the pace that its link has in `durations`.
 std::vector<double> RecordedRun::hop_seconds_of_all(const Durations& durations) const {
-  struct Link {
+  struct PaceOfLink {
     double seconds = 0, alone = 0;
     double pace() const { return alone > 0 ? seconds / alone : 0; }
   };
-  std::map<std::pair<int, int>, Link> links;  // by both ends
-  Link all_links;
+  std::map<std::pair<int, int>, PaceOfLink> links;  // by both ends
+  PaceOfLink all_links;
   std::map<std::pair<Pass, int>, double> most;  // bytes of a block's hop, by its step
   for (std::size_t i = 0; i < hops_.size(); ++i) {
     const RecordedHop& hop = hops_[i];
-    for (Link* const link : {&links[{hop.from, hop.to}], &all_links})
+    for (PaceOfLink* const link : {&links[{hop.from, hop.to}], &all_links})
       link->seconds += durations.hops[i], link->alone += alone_s(hop);
     if (hop.payload == Payload::kv)
       most[{hop.pass, hop.step}] = std::max(most[{hop.pass, hop.step}], hop.bytes);
@@ -437,7 +626,8 @@ double RecordedRun::wall_s(const Durations& durations) const {
     if (replay.row[i] >= 0)
       seconds[i] = replay.part[i] * column[static_cast<std::size_t>(replay.row[i])];
   }
-  return evaluate(replay.graph, seconds, {.count = durations.cores}).wall_s();
+  const bool beside = durations.hops_beside && !durations.attends_all && !beside_.tasks.empty();
+  return evaluate(beside ? beside_ : replay.graph, seconds, {.count = durations.cores}).wall_s();
 }
 
 }  // namespace ringscope

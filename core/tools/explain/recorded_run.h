@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -23,12 +24,18 @@ struct RankStep {
   int owner = -1;
   double seconds = 0;  // of the computation
   double cpu = 0;      // processor time in it
-  double gap = 0;      // from its end to the next wait or computation
+  double gap = 0;      // from its end to the next wait or computation, without in_turn
+  double in_turn = 0;  // of that time: in hops that could have run beside a computation
   double pairs = 0;
   double work = 0;     // pairs that the kernel computes
   int parts = 1;       // simulated: computations with pairs that make it up, if any
   bool known = false;  // whether it was recorded
+  std::int64_t end_ns = 0;
 };
+
+// How a rank's hop stands to what the rank could compute meanwhile: it runs beside that, or is over
+// before it, or begins after it.
+enum class HopTurn { beside, before, after };
 
 // All messages from one rank to another at one step: both of a message's ends had begun, and it was
 // on its way for so many seconds.
@@ -50,6 +57,8 @@ struct Durations {
   int cores = 0;               // that ranks share; 0: each has its own
   // Whether every rank attends at every step, also where the run's loop leaves steps out.
   bool attends_all = false;
+  // Whether hops run beside attention, also where they took turns.
+  bool hops_beside = false;
 
   bool operator==(const Durations&) const = default;
 };
@@ -71,6 +80,8 @@ class RecordedRun {
   bool is_simulated() const { return info_->backend == "sim"; }
   // Return whether a profiler saw the run, so that the loop is somebody else's.
   bool is_profile() const { return info_->backend == "profile"; }
+  // Return whether all blocks come to a rank before, or while, it attends the first of them.
+  bool gathers() const { return gathers_; }
   // Return whether a hop is all that a rank sends to the others at once.
   bool sends_to_all() const { return replay_.graph.hops_end_together; }
   bool is_whole() const { return is_whole_; }  // every rank was recorded
@@ -80,6 +91,12 @@ class RecordedRun {
   const std::vector<RankStep>& steps() const { return steps_; }
   const std::vector<RecordedHop>& hops() const { return hops_; }
   const std::vector<double>& begins() const { return begins_; }
+  // Return the part of that time which is a hop's, as in RankStep::in_turn.
+  double begin_in_turn(int rank) const { return begin_in_turn_[static_cast<std::size_t>(rank)]; }
+  // Return the steps of a pass whose hops, although they could, do not run beside attention, and how
+  // long these hops take on the rank where that is longest.
+  const std::vector<int>& turns(Pass pass) const { return turn_steps_[static_cast<int>(pass)]; }
+  double turns_s() const { return turns_s_; }
   // Return how long a rank's thread neither computed nor waited each time. A message that begins
   // meanwhile parts two of them.
   const std::vector<double>& pauses(int rank) const {
@@ -112,6 +129,9 @@ class RecordedRun {
   void read_rank(int rank, const std::vector<TraceEvent>& events);
   void read_late_messages(const Recording& recording);
   void read_hops(const Recording& recording);
+  void find_turns(const Recording& recording);
+  void take_turns_out_of_gaps();
+  void take_hidden_waits_out_of_gaps();
   Way way_of(int src, int dst) const;
   // A graph whose tasks take what the columns say.
   struct Replay {
@@ -121,7 +141,7 @@ class RecordedRun {
   };
 
   void make_graph();
-  void make_graph_of_meetings();
+  TaskGraph graph_of_meetings(bool hops_beside) const;
   void give_rows();
   void give_rows_of_all();
   std::int32_t row_of_step(const Task& task);
@@ -130,19 +150,36 @@ class RecordedRun {
   const RunInfo* info_;
   int ranks_ = 1;
   int ranks_a_node_ = 0;  // two-level only
-  bool is_whole_ = true, is_predicted_ = false, computes_first_ = false, has_[2] = {};
+  bool is_whole_ = true, is_predicted_ = false, gathers_ = false, has_[2] = {};
   double wall_s_ = 0;
   std::int64_t begin_ns_ = 0;
   double flops_a_pair_[2] = {};
   std::vector<RankStep> steps_;
   std::vector<RecordedHop> hops_;  // first those that were recorded, by key
-  std::vector<double> begins_;
+  std::vector<double> begins_, begin_in_turn_;
   std::vector<std::vector<double>> pauses_;  // by rank
+  // A time for which a rank neither computed nor waited: before its first event, or in a step's gap.
+  struct Gap {
+    int rank = 0;
+    std::size_t row = SIZE_MAX;  // SIZE_MAX: before its first event
+    std::int64_t begin_ns = 0, end_ns = 0;
+  };
+  std::vector<Gap> gaps_;
+  // A hop that takes turns with computing.
+  struct Turn {
+    HopTurn turn = HopTurn::beside;
+    std::int64_t begin_ns = 0, end_ns = 0;
+  };
+  using RankHop = std::tuple<Pass, Payload, int, int>;  // step, rank
+  std::map<RankHop, Turn> turns_;
+  std::vector<int> turn_steps_[2];
+  double turns_s_ = 0;
   std::vector<std::pair<std::size_t, std::int64_t>>
       ends_;  // by rank: its last step (SIZE_MAX: none), and the end
   std::optional<Link> link_;
 
   Replay replay_;
+  TaskGraph beside_;  // where hops take turns: the same tasks if they did not
   // Where the loop leaves steps out: the same scheme's loop if every rank attends every block whole.
   Replay all_;
   std::vector<std::int32_t> step_rows_[2];  // by pass: [rank][step], -1: none

@@ -3,40 +3,76 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <set>
 #include <unordered_map>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
-#include "core/trace/json_reader.h"
+#include "core/trace/chrome_trace_reader.h"
 
 namespace ringscope {
 namespace {
 
 // ---
-// The reader of pickles: protocols 2 to 5, plain values only.
+// The readers of pickles, protocols 2 to 5, plain values only, and of JSON.
 
 constexpr std::size_t kMaxValues = 4'000'000;
 // A value may stand in a pickle in many places at little cost, so what is made of it is bounded, too.
 constexpr std::size_t kMaxOps = 1'000'000, kMaxMembers = 1'000'000, kMaxKeys = 200,
                       kMaxSpelled = 200;
 
-struct PickleValue {
+struct PlainValue {
   enum class Kind : std::uint8_t { none, boolean, integer, real, text, list, dict, mark };
   Kind kind = Kind::none;
   std::int64_t integer = 0;  // also a boolean
   std::string_view text;
   std::vector<std::uint32_t> items;  // of a list or tuple; of a dict: key, value, key, value
 };
-using PickleKind = PickleValue::Kind;
+using PlainKind = PlainValue::Kind;
 
-class PickleReader {
+// The values of a dump.
+class PlainValues {
+ public:
+  const PlainValue& at(std::uint32_t index) const { return values_[index]; }
+  // Return the value of a key, or null if there is none or `dict` is no dict.
+  const PlainValue* find(const PlainValue* dict, std::string_view key) const {
+    if (dict == nullptr || dict->kind != PlainKind::dict) return nullptr;
+    for (std::size_t i = 0; i + 1 < std::min(dict->items.size(), 2 * kMaxKeys); i += 2)
+      if (at(dict->items[i]).kind == PlainKind::text && at(dict->items[i]).text == key)
+        return &at(dict->items[i + 1]);
+    return nullptr;
+  }
+  std::string text(const PlainValue* dict, std::string_view key) const {
+    const PlainValue* const value = find(dict, key);
+    return value != nullptr ? spelled(*value) : std::string();
+  }
+  std::int64_t integer(const PlainValue* dict, std::string_view key, std::int64_t otherwise) const {
+    const PlainValue* const value = find(dict, key);
+    return value != nullptr &&
+                   (value->kind == PlainKind::integer || value->kind == PlainKind::boolean)
+               ? value->integer
+               : otherwise;
+  }
+  static std::string spelled(const PlainValue& value) {
+    if (value.kind == PlainKind::integer) return std::to_string(value.integer);
+    std::string text(value.text.substr(0, kMaxSpelled));
+    for (char& c : text)
+      if (c < ' ' || c > '~') c = '?';
+    return text;
+  }
+
+ protected:
+  std::vector<PlainValue> values_;
+};
+
+class PickleReader : public PlainValues {
  public:
   explicit PickleReader(std::string_view bytes) : bytes_(bytes) {}
 
   // Read the whole pickle and return its value.
-  const PickleValue& read() {
+  const PlainValue& read() {
     while (true) {
       op_at_ = at_;
       const auto op = static_cast<unsigned char>(take(1)[0]);
@@ -44,35 +80,6 @@ class PickleReader {
       execute(op);
     }
     return at(top());
-  }
-
-  const PickleValue& at(std::uint32_t index) const { return values_[index]; }
-  // Return the value of a key, or null if there is none or `dict` is no dict.
-  const PickleValue* find(const PickleValue* dict, std::string_view key) const {
-    if (dict == nullptr || dict->kind != PickleKind::dict) return nullptr;
-    for (std::size_t i = 0; i + 1 < std::min(dict->items.size(), 2 * kMaxKeys); i += 2)
-      if (at(dict->items[i]).kind == PickleKind::text && at(dict->items[i]).text == key)
-        return &at(dict->items[i + 1]);
-    return nullptr;
-  }
-  std::string text(const PickleValue* dict, std::string_view key) const {
-    const PickleValue* const value = find(dict, key);
-    return value != nullptr ? spelled(*value) : std::string();
-  }
-  std::int64_t integer(const PickleValue* dict, std::string_view key,
-                       std::int64_t otherwise) const {
-    const PickleValue* const value = find(dict, key);
-    return value != nullptr &&
-                   (value->kind == PickleKind::integer || value->kind == PickleKind::boolean)
-               ? value->integer
-               : otherwise;
-  }
-  static std::string spelled(const PickleValue& value) {
-    if (value.kind == PickleKind::integer) return std::to_string(value.integer);
-    std::string text(value.text.substr(0, kMaxSpelled));
-    for (char& c : text)
-      if (c < ' ' || c > '~') c = '?';
-    return text;
   }
 
  private:
@@ -91,14 +98,14 @@ class PickleReader {
     return value;
   }
 
-  void push(PickleValue value) {
+  void push(PlainValue value) {
     if (values_.size() >= kMaxValues)
       refuse(fmt::format("more values than the {} accepted", kMaxValues));
     stack_.push_back(static_cast<std::uint32_t>(values_.size()));
     values_.push_back(std::move(value));
   }
-  void push(PickleKind kind, std::int64_t integer = 0, std::string_view text = {}) {
-    push(PickleValue{.kind = kind, .integer = integer, .text = text, .items = {}});
+  void push(PlainKind kind, std::int64_t integer = 0, std::string_view text = {}) {
+    push(PlainValue{.kind = kind, .integer = integer, .text = text, .items = {}});
   }
   std::uint32_t top() const {
     if (stack_.empty()) refuse("no value on the pickle's stack; one accepted");
@@ -113,21 +120,21 @@ class PickleReader {
   // Pop the values down to the last mark, and the mark.
   std::vector<std::uint32_t> pop_to_mark() {
     std::size_t mark = stack_.size();
-    while (mark > 0 && at(stack_[mark - 1]).kind != PickleKind::mark) --mark;
+    while (mark > 0 && at(stack_[mark - 1]).kind != PlainKind::mark) --mark;
     if (mark == 0) refuse("no mark on the pickle's stack; one accepted");
     std::vector<std::uint32_t> items(stack_.begin() + static_cast<std::ptrdiff_t>(mark),
                                      stack_.end());
     stack_.resize(mark - 1);
     return items;
   }
-  void make(PickleKind kind, const std::vector<std::uint32_t>& items) {
+  void make(PlainKind kind, const std::vector<std::uint32_t>& items) {
     push(kind);
     extend(kind, items);
   }
-  void extend(PickleKind kind, const std::vector<std::uint32_t>& items) {
+  void extend(PlainKind kind, const std::vector<std::uint32_t>& items) {
     if (stack_.empty() || at(stack_.back()).kind != kind)
       refuse("nothing on the stack that takes members; a list or dict accepted");
-    if (kind == PickleKind::dict && items.size() % 2 != 0)
+    if (kind == PlainKind::dict && items.size() % 2 != 0)
       refuse("a key without its value; both accepted");
     auto& into = values_[stack_.back()].items;
     into.insert(into.end(), items.begin(), items.end());
@@ -143,7 +150,7 @@ class PickleReader {
   }
   // Push a text or bytes, before which its length stands in so many bytes.
   void push_text(std::size_t bytes_of_length) {
-    push(PickleKind::text, 0, take(number(bytes_of_length)));
+    push(PlainKind::text, 0, take(number(bytes_of_length)));
   }
   // Of whole numbers only those of 64 bits are kept; longer ones count as the largest.
   void long_number(std::uint64_t size) {
@@ -151,7 +158,7 @@ class PickleReader {
     std::uint64_t value = size > 0 && (bytes.back() & 0x80) != 0 ? ~std::uint64_t{0} : 0;
     for (std::size_t i = std::min<std::size_t>(size, 8); i-- > 0;)
       value = value << 8 | static_cast<unsigned char>(bytes[i]);
-    push(PickleKind::integer, size > 8 ? INT64_MAX : static_cast<std::int64_t>(value));
+    push(PlainKind::integer, size > 8 ? INT64_MAX : static_cast<std::int64_t>(value));
   }
 
   // An instruction by its name in Python's pickletools, and what it does.
@@ -165,7 +172,6 @@ class PickleReader {
 
   std::string_view bytes_;
   std::size_t at_ = 0, op_at_ = 0;
-  std::vector<PickleValue> values_;
   std::vector<std::uint32_t> stack_;
   std::unordered_map<std::uint64_t, std::uint32_t> memo_;
 };
@@ -175,18 +181,18 @@ const PickleReader::Instruction PickleReader::kInstructions[] = {
     {0x80, "PROTO", [](PickleReader& p) { p.check_protocol(p.number(1)); }},
     {0x95, "FRAME", [](PickleReader& p) { p.number(8); }},
     // Numbers and texts.
-    {'N', "NONE", [](PickleReader& p) { p.push(PickleKind::none); }},
-    {0x88, "NEWTRUE", [](PickleReader& p) { p.push(PickleKind::boolean, 1); }},
-    {0x89, "NEWFALSE", [](PickleReader& p) { p.push(PickleKind::boolean, 0); }},
+    {'N', "NONE", [](PickleReader& p) { p.push(PlainKind::none); }},
+    {0x88, "NEWTRUE", [](PickleReader& p) { p.push(PlainKind::boolean, 1); }},
+    {0x89, "NEWFALSE", [](PickleReader& p) { p.push(PlainKind::boolean, 0); }},
     {'J', "BININT",
-     [](PickleReader& p) { p.push(PickleKind::integer, static_cast<std::int32_t>(p.number(4))); }},
+     [](PickleReader& p) { p.push(PlainKind::integer, static_cast<std::int32_t>(p.number(4))); }},
     {'K', "BININT1",
-     [](PickleReader& p) { p.push(PickleKind::integer, static_cast<std::int64_t>(p.number(1))); }},
+     [](PickleReader& p) { p.push(PlainKind::integer, static_cast<std::int64_t>(p.number(1))); }},
     {'M', "BININT2",
-     [](PickleReader& p) { p.push(PickleKind::integer, static_cast<std::int64_t>(p.number(2))); }},
+     [](PickleReader& p) { p.push(PlainKind::integer, static_cast<std::int64_t>(p.number(2))); }},
     {0x8a, "LONG1", [](PickleReader& p) { p.long_number(p.number(1)); }},
     {0x8b, "LONG4", [](PickleReader& p) { p.long_number(p.number(4)); }},
-    {'G', "BINFLOAT", [](PickleReader& p) { p.take(8), p.push(PickleKind::real); }},
+    {'G', "BINFLOAT", [](PickleReader& p) { p.take(8), p.push(PlainKind::real); }},
     {'U', "SHORT_BINSTRING", [](PickleReader& p) { p.push_text(1); }},
     {'T', "BINSTRING", [](PickleReader& p) { p.push_text(4); }},
     {'C', "SHORT_BINBYTES", [](PickleReader& p) { p.push_text(1); }},
@@ -196,23 +202,23 @@ const PickleReader::Instruction PickleReader::kInstructions[] = {
     {'X', "BINUNICODE", [](PickleReader& p) { p.push_text(4); }},
     {0x8d, "BINUNICODE8", [](PickleReader& p) { p.push_text(8); }},
     // Lists, tuples and sets, which are all lists here, and dicts.
-    {'(', "MARK", [](PickleReader& p) { p.push(PickleKind::mark); }},
-    {']', "EMPTY_LIST", [](PickleReader& p) { p.push(PickleKind::list); }},
-    {')', "EMPTY_TUPLE", [](PickleReader& p) { p.push(PickleKind::list); }},
-    {0x8f, "EMPTY_SET", [](PickleReader& p) { p.push(PickleKind::list); }},
-    {'}', "EMPTY_DICT", [](PickleReader& p) { p.push(PickleKind::dict); }},
-    {'l', "LIST", [](PickleReader& p) { p.make(PickleKind::list, p.pop_to_mark()); }},
-    {'t', "TUPLE", [](PickleReader& p) { p.make(PickleKind::list, p.pop_to_mark()); }},
-    {0x91, "FROZENSET", [](PickleReader& p) { p.make(PickleKind::list, p.pop_to_mark()); }},
-    {'d', "DICT", [](PickleReader& p) { p.make(PickleKind::dict, p.pop_to_mark()); }},
-    {0x85, "TUPLE1", [](PickleReader& p) { p.make(PickleKind::list, p.pop(1)); }},
-    {0x86, "TUPLE2", [](PickleReader& p) { p.make(PickleKind::list, p.pop(2)); }},
-    {0x87, "TUPLE3", [](PickleReader& p) { p.make(PickleKind::list, p.pop(3)); }},
-    {'a', "APPEND", [](PickleReader& p) { p.extend(PickleKind::list, p.pop(1)); }},
-    {'e', "APPENDS", [](PickleReader& p) { p.extend(PickleKind::list, p.pop_to_mark()); }},
-    {0x90, "ADDITEMS", [](PickleReader& p) { p.extend(PickleKind::list, p.pop_to_mark()); }},
-    {'s', "SETITEM", [](PickleReader& p) { p.extend(PickleKind::dict, p.pop(2)); }},
-    {'u', "SETITEMS", [](PickleReader& p) { p.extend(PickleKind::dict, p.pop_to_mark()); }},
+    {'(', "MARK", [](PickleReader& p) { p.push(PlainKind::mark); }},
+    {']', "EMPTY_LIST", [](PickleReader& p) { p.push(PlainKind::list); }},
+    {')', "EMPTY_TUPLE", [](PickleReader& p) { p.push(PlainKind::list); }},
+    {0x8f, "EMPTY_SET", [](PickleReader& p) { p.push(PlainKind::list); }},
+    {'}', "EMPTY_DICT", [](PickleReader& p) { p.push(PlainKind::dict); }},
+    {'l', "LIST", [](PickleReader& p) { p.make(PlainKind::list, p.pop_to_mark()); }},
+    {'t', "TUPLE", [](PickleReader& p) { p.make(PlainKind::list, p.pop_to_mark()); }},
+    {0x91, "FROZENSET", [](PickleReader& p) { p.make(PlainKind::list, p.pop_to_mark()); }},
+    {'d', "DICT", [](PickleReader& p) { p.make(PlainKind::dict, p.pop_to_mark()); }},
+    {0x85, "TUPLE1", [](PickleReader& p) { p.make(PlainKind::list, p.pop(1)); }},
+    {0x86, "TUPLE2", [](PickleReader& p) { p.make(PlainKind::list, p.pop(2)); }},
+    {0x87, "TUPLE3", [](PickleReader& p) { p.make(PlainKind::list, p.pop(3)); }},
+    {'a', "APPEND", [](PickleReader& p) { p.extend(PlainKind::list, p.pop(1)); }},
+    {'e', "APPENDS", [](PickleReader& p) { p.extend(PlainKind::list, p.pop_to_mark()); }},
+    {0x90, "ADDITEMS", [](PickleReader& p) { p.extend(PlainKind::list, p.pop_to_mark()); }},
+    {'s', "SETITEM", [](PickleReader& p) { p.extend(PlainKind::dict, p.pop(2)); }},
+    {'u', "SETITEMS", [](PickleReader& p) { p.extend(PlainKind::dict, p.pop_to_mark()); }},
     // The stack, and values that are kept to be used again.
     {'0', "POP", [](PickleReader& p) { p.pop(1); }},
     {'1', "POP_MARK", [](PickleReader& p) { p.pop_to_mark(); }},
@@ -232,13 +238,54 @@ void PickleReader::execute(unsigned char code) {
                   code));
 }
 
+// Reads the same values from a JSON text.
+class JsonValues : public PlainValues {
+ public:
+  explicit JsonValues(std::string_view bytes) : source_(bytes), json_(source_, kTraceChunk) {}
+
+  const PlainValue& read() {
+    const std::uint32_t top = value(json_.next());
+    json_.next();  // the end, or an error
+    return at(top);
+  }
+
+ private:
+  std::uint32_t add(PlainKind kind, std::int64_t integer = 0, std::string_view text = {}) {
+    if (values_.size() >= kMaxValues)
+      fail_at(json_.at(), fmt::format("more values than the {} accepted", kMaxValues));
+    if (kind == PlainKind::text) text = texts_.emplace_back(text);
+    values_.push_back({.kind = kind, .integer = integer, .text = text, .items = {}});
+    return static_cast<std::uint32_t>(values_.size() - 1);
+  }
+  std::uint32_t value(JsonToken token) {
+    const std::string_view text = json_.text();
+    if (token == JsonToken::string || token == JsonToken::key) return add(PlainKind::text, 0, text);
+    if (token == JsonToken::literal) return add(PlainKind::boolean, text == "true");
+    if (token == JsonToken::number) {
+      const auto integer = parse_number<std::int64_t>(text);
+      return add(integer ? PlainKind::integer : PlainKind::real, integer.value_or(0));
+    }
+    const bool is_list = token == JsonToken::begin_array;
+    const std::uint32_t made = add(is_list ? PlainKind::list : PlainKind::dict);
+    std::vector<std::uint32_t> items;
+    while ((token = json_.next()) != JsonToken::end_array && token != JsonToken::end_object)
+      items.push_back(value(token));
+    values_[made].items = std::move(items);
+    return made;
+  }
+
+  MemorySource source_;
+  JsonReader json_;
+  std::deque<std::string> texts_;
+};
+
 // Return the numbers of a list, or of a text that spells one: "[0, 4, 8]".
-std::vector<int> members_of(const PickleReader& pickle, const PickleValue& list) {
+std::vector<int> members_of(const PlainValues& values, const PlainValue& list) {
   std::vector<int> members;
   if (list.items.size() > kMaxMembers || list.text.size() > 10 * kMaxMembers) return members;
   for (const std::uint32_t item : list.items)
     members.push_back(
-        static_cast<int>(std::clamp<std::int64_t>(pickle.at(item).integer, 0, 1 << 30)));
+        static_cast<int>(std::clamp<std::int64_t>(values.at(item).integer, 0, 1 << 30)));
   for_each_part(list.text, ',', [&](std::string_view part) {
     part.remove_prefix(std::min(part.find_first_not_of("[ "), part.size()));
     const auto member = parse_number<int>(part.substr(0, part.find(']')));
@@ -247,23 +294,23 @@ std::vector<int> members_of(const PickleReader& pickle, const PickleValue& list)
   return members;
 }
 
-FlightOp op_of(const PickleReader& pickle, const PickleValue* entry) {
+FlightOp op_of(const PlainValues& values, const PlainValue* entry) {
   FlightOp op;
-  const PickleValue* const group = pickle.find(entry, "process_group");
-  if (group != nullptr && group->kind == PickleKind::list && !group->items.empty()) {
-    op.group = PickleReader::spelled(pickle.at(group->items[0]));
+  const PlainValue* const group = values.find(entry, "process_group");
+  if (group != nullptr && group->kind == PlainKind::list && !group->items.empty()) {
+    op.group = PlainValues::spelled(values.at(group->items[0]));
   } else {
-    op.group = pickle.text(entry, "pg_name");
+    op.group = values.text(entry, "pg_name");
   }
-  op.group_id = pickle.integer(entry, "pg_id", -1);
-  op.name = pickle.text(entry, "profiling_name");
+  op.group_id = values.integer(entry, "pg_id", -1);
+  op.name = values.text(entry, "profiling_name");
   if (const std::size_t colon = op.name.find(':'); colon != std::string::npos)
     op.name.erase(0, colon + 1);
   op.name.erase(0, op.name.find_first_not_of('_'));
-  op.is_p2p = pickle.integer(entry, "is_p2p", 0) != 0;
-  op.sequence = pickle.integer(entry, op.is_p2p ? "p2p_seq_id" : "collective_seq_id",
-                               pickle.integer(entry, "seq_id", -1));
-  op.completed = pickle.text(entry, "state") == "completed";
+  op.is_p2p = values.integer(entry, "is_p2p", 0) != 0;
+  op.sequence = values.integer(entry, op.is_p2p ? "p2p_seq_id" : "collective_seq_id",
+                               values.integer(entry, "seq_id", -1));
+  op.completed = values.text(entry, "state") == "completed";
   return op;
 }
 
@@ -282,22 +329,6 @@ void resolve_coalesced(std::vector<FlightOp>& ops) {
 
 // ---
 // Who waits for whom.
-
-std::string ranks_text(const std::vector<int>& ranks) {
-  std::vector<std::string> parts;
-  for (std::size_t i = 0; i < ranks.size();) {
-    std::size_t last = i;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    if (last < i + 2) last = i;
-    parts.push_back(last == i ? std::to_string(ranks[i])
-                              : fmt::format("{} to {}", ranks[i], ranks[last]));
-    i = last + 1;
-  }
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < parts.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + parts[i];
-  return text;
-}
 
 // A rank's place in the wait: the operations that it is at, which were asked for together.
 struct Standing {
@@ -359,9 +390,10 @@ class Hang {
     why.notes.push_back(
         fmt::format("{}: {} operations pending on {}.",
                     count_text(std::ssize(ranks_) - std::ssize(absent), "flight-recorder dump"),
-                    pending, stuck.empty() ? "no rank" : ranks_text(stuck)));
+                    pending, stuck.empty() ? "no rank" : numbers_text("rank", stuck)));
     if (!absent.empty())
-      why.notes.push_back(fmt::format("No dump of {}, in which others wait.", ranks_text(absent)));
+      why.notes.push_back(
+          fmt::format("No dump of {}, in which others wait.", numbers_text("rank", absent)));
     std::stable_sort(culprits.begin(), culprits.end(), [&](int a, int b) {
       return ranks_.at(a).waiting.size() > ranks_.at(b).waiting.size();
     });
@@ -477,18 +509,19 @@ class Hang {
       fault.evidence = "It left no dump, and others wait for it";
     } else if (!standing.beyond.empty()) {
       fault.confidence = 0.9;
-      fault.evidence =
-          fmt::format("It hangs in {}, which {} {} completed", title_of(*standing.pending[0]),
-                      ranks_text(standing.beyond), standing.beyond.size() == 1 ? "has" : "have");
+      fault.evidence = fmt::format(
+          "It hangs in {}, which {} {} completed", title_of(*standing.pending[0]),
+          numbers_text("rank", standing.beyond), standing.beyond.size() == 1 ? "has" : "have");
     } else if (standing.at_odds) {
       fault.confidence = 0.7;
       fault.evidence = fmt::format("It calls {}, and most others {}",
                                    title_of(*standing.pending[0]), title_of(*odd_));
     } else {
       fault.confidence = 0.9;
-      fault.evidence = fmt::format("It has nothing pending and never came to {}, in which {} {}",
-                                   title_of(*standing.missed), ranks_text(standing.waiting_there),
-                                   standing.waiting_there.size() == 1 ? "waits" : "wait");
+      fault.evidence =
+          fmt::format("It has nothing pending and never came to {}, in which {} {}",
+                      title_of(*standing.missed), numbers_text("rank", standing.waiting_there),
+                      standing.waiting_there.size() == 1 ? "waits" : "wait");
     }
     fault.evidence += count > 0
                           ? fmt::format(". In all, {} rank{} for it, directly or through others.",
@@ -512,34 +545,37 @@ class Hang {
 }  // namespace
 
 FlightDump parse_flight_dump(std::string_view bytes, int rank) {
-  PickleReader pickle(bytes);
-  const PickleValue* const top = &pickle.read();
-  const PickleValue* const entries = pickle.find(top, "entries");
-  if (entries == nullptr || entries->kind != PickleKind::list)
-    fail_at(0, "no list of entries in the pickle; a flight recorder's dump accepted");
+  const bool is_json = bytes.starts_with('{');
+  PickleReader pickle(is_json ? std::string_view() : bytes);
+  JsonValues json(is_json ? bytes : std::string_view());
+  const PlainValue* const top = is_json ? &json.read() : &pickle.read();
+  const PlainValues& values = is_json ? static_cast<const PlainValues&>(json) : pickle;
+  const PlainValue* const entries = values.find(top, "entries");
+  if (entries == nullptr || entries->kind != PlainKind::list)
+    fail_at(0, "no list of entries; a flight recorder's dump accepted");
   if (entries->items.size() > kMaxOps)
     fail_at(0, fmt::format("{} entries; at most {} accepted", entries->items.size(), kMaxOps));
   FlightDump dump;
   dump.rank = rank;
   std::size_t members = 0;
-  if (const PickleValue* const groups = pickle.find(top, "pg_config"))
+  if (const PlainValue* const groups = values.find(top, "pg_config"))
     for (std::size_t i = 0; i + 1 < groups->items.size(); i += 2) {
-      const PickleValue* const ranks = pickle.find(&pickle.at(groups->items[i + 1]), "ranks");
+      const PlainValue* const ranks = values.find(&values.at(groups->items[i + 1]), "ranks");
       if (ranks == nullptr) continue;
-      auto& group = dump.groups[PickleReader::spelled(pickle.at(groups->items[i]))];
-      group = members_of(pickle, *ranks);
+      auto& group = dump.groups[PlainValues::spelled(values.at(groups->items[i]))];
+      group = members_of(values, *ranks);
       members += group.size() + ranks->text.size() + 1;
       if (members > 10 * kMaxMembers)
         fail_at(0, fmt::format("more group members than the {} accepted", 10 * kMaxMembers));
     }
-  if (const PickleValue* const status = pickle.find(top, "pg_status"))
+  if (const PlainValue* const status = values.find(top, "pg_status"))
     for (std::size_t i = 0; i + 1 < status->items.size(); i += 2)
       if (const auto id =
-              parse_number<std::int64_t>(PickleReader::spelled(pickle.at(status->items[i]))))
+              parse_number<std::int64_t>(PlainValues::spelled(values.at(status->items[i]))))
         dump.last_completed[*id] =
-            pickle.integer(&pickle.at(status->items[i + 1]), "last_completed_collective", -1);
+            values.integer(&values.at(status->items[i + 1]), "last_completed_collective", -1);
   for (const std::uint32_t entry : entries->items)
-    dump.ops.push_back(op_of(pickle, &pickle.at(entry)));
+    dump.ops.push_back(op_of(values, &values.at(entry)));
   resolve_coalesced(dump.ops);
   return dump;
 }

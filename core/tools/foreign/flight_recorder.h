@@ -1,6 +1,6 @@
-// Reads what NCCL's flight recorder in PyTorch leaves of a hang, one pickle a rank, and says which
-// rank the others wait for. A pickle is a program; the reader here knows only the instructions that
-// build plain values, and runs nothing.
+// Reads what NCCL's flight recorder in PyTorch leaves of a hang, one pickle or JSON text per rank, and
+// says which rank the others wait for. A pickle is a program; the reader here knows only the
+// instructions that build plain values, and runs nothing.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,10 @@ struct FlightDump {
 
 // Return whether a file that begins with these bytes may be a dump.
 constexpr bool may_be_flight_dump(std::string_view bytes) {
-  return bytes.size() > 2 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5;
+  if (bytes.size() > 2 && bytes[0] == '\x80') return bytes[1] >= 2 && bytes[1] <= 5;
+  const auto has = [&](std::string_view key) { return bytes.find(key) != std::string_view::npos; };
+  return bytes.starts_with('{') && !has("\"traceEvents\"") &&
+         (has("\"pg_config\"") || has("\"pg_status\"") || has("\"collective_seq_id\""));
 }
 
 inline constexpr std::int64_t kMaxFlightBytes = 64 << 20;

@@ -165,6 +165,7 @@ std::vector<TimePart> parts_of(const PanelContext& context, const IdleReport& id
                                      owner_color(context.session.theme, 3, 8),
                                      owner_color(context.session.theme, 6, 8),
                                      owner_color(context.session.theme, 2, 8),
+                                     owner_color(context.session.theme, 1, 8),
                                      palette.warning};
   for (std::size_t i = 0; i < kCauseCount; ++i)
     parts.push_back({"idle: " + words_of(static_cast<Cause>(i)), colors[i],

@@ -106,6 +106,27 @@ TEST(FlightRecorder, ReadsWhatPicklesMayHold) {
   }
 }
 
+// PyTorch writes the same as JSON, too.
+TEST(FlightRecorder, ReadsDumpsInJson) {
+  const auto text = [](const std::string& entries) {
+    return R"({"version": "2.10", "pg_config": {"0": {"name": "0", "ranks": "[0, 1, 2]"}},
+               "pg_status": {"5": {"last_completed_collective": 6}}, "entries": [)" +
+           entries + "]}";
+  };
+  const std::string waits = text(
+      R"({"process_group": ["0", "default_pg"], "pg_id": 5, "collective_seq_id": 7, "duration_ms": null,
+          "profiling_name": "nccl:all_reduce", "state": "started", "is_p2p": false})");
+  EXPECT_TRUE(may_be_flight_dump(waits));
+  EXPECT_FALSE(may_be_flight_dump(R"({"traceEvents": [], "pg_config": {}})"));
+  EXPECT_FALSE(may_be_flight_dump("{}"));
+  const Explanation why = explain_hang(dumps_of({waits, text(""), waits}));
+  ASSERT_EQ(why.findings.size(), 1u);
+  EXPECT_EQ(why.findings[0].rank, 1);
+  expect_contains(why.findings[0].evidence, "never came to all_reduce 7 of group 0");
+  for (const char* bad : {"{", "[1]", R"({"entries": 3})", R"({"entries": []} x)"})
+    EXPECT_THROW(parse_flight_dump(bad, 0), InputError) << bad;
+}
+
 // Python's whole numbers beyond 32 bits: as many bytes as they need, the last of which has the sign.
 TEST(FlightRecorder, ReadsWholeNumbersOfAnyLength) {
   const std::vector<std::pair<std::string, std::int64_t>> numbers{
