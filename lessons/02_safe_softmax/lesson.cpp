@@ -61,15 +61,19 @@ void lesson_02(Page& page) {
   // Without that division, the largest of many scores would take nearly all of the weight when D is large.
   // But queries and keys are not independent: a query agrees with the key that it looks for. With D = 64
   // and entries of size 4, their score is 64 · 4 · 4 / 8 = 128. Then the formula gives NaN:
-  const std::vector<float> small = {1, 2, 3}, large = {126, 127, 128};
+  const std::vector<float> small = {1, 2, 3}, large = {126, 127, 128}, close = {0, 88.5, 88.5};
   Table failing({"scores", "exp of the last", "weights by the formula"});
-  for (const auto& scores : {small, large})
-    failing.row(numbers({scores.begin(), scores.end()}, 0),
-                std::isinf(std::exp(scores[2])) ? "infinite" : fixed(std::exp(scores[2]), 2),
+  for (const auto& scores : {small, large, close}) {
+    const float last = std::exp(scores[2]);
+    failing.row(numbers({scores.begin(), scores.end()}, scores[0] == 0 ? 1 : 0),
+                std::isinf(last) ? "infinite" : fmt::format("{:.3g}", last),
                 shown(plain_softmax(scores)));
+  }
   page.table(failing);
 
-  // Infinity divided by infinity is NaN, "not a number", and whatever is computed with NaN is NaN.
+  // Infinity divided by infinity is NaN, "not a number", and whatever is computed with NaN is NaN. The
+  // last line is worse. Each exp fits a float, but their sum doesn't, so every weight is a number divided
+  // by infinity: 0. The query then gets nothing, and no NaN tells of it.
   //
   // ## Subtract the largest
   //
@@ -150,6 +154,8 @@ void lesson_02(Page& page) {
   page.equal("exp fits a float up to 88", largest, 88);
   page.at_most("A sum of D products is about √D in size", off, 0.05);
   page.check("By the formula, scores of 128 give NaN", std::isnan(plain_softmax(large)[2]));
+  page.equal("Two scores of 88.5 lose all weights", shown(plain_softmax(close)),
+             "0.000, 0.000, 0.000");
   page.equal("Scores 1, 2, 3 weigh 0.090, 0.245, 0.665", shown(plain_softmax(small)),
              "0.090, 0.245, 0.665");
   page.equal("Scores of 126, 127, 128 weigh the same", shown(mended), "0.090, 0.245, 0.665");
