@@ -21,7 +21,9 @@
 //         for each block of keys
 //             compute the scores of the tile
 //             for each query: carry its state on over the tile
-//         divide each row by its l
+//
+// When a row has met all of its keys, and not before, it is divided by its l. In a ring more keys come
+// later, so the loop itself (`attend` in the exercise) must leave the states as they are.
 #include "core/attention/blockwise.h"
 #include "lessons/book/tables.h"
 
@@ -156,7 +158,10 @@ void lesson_04(Page& page) {
   //
   // All cuts above were into whole tiles. In `my_ring/04_blocks.h`, write the loop over the tiles of any
   // number of queries and keys. It calls your `carry_on` of lesson 3, which is included before it.
-  // `./ringscope lesson 4 --check` tries numbers that are no multiples of a tile's sides, too.
+  // `./ringscope lesson 4 --check` tries numbers that are no multiples of a tile's sides, too. You need
+  // these names of `given.h`, and of a rank only `scores`, which computes one tile:
+  page.region("lessons/my_ring/given.h", "rows_and_blocks");
+  page.region("lessons/my_ring/given.h", "scores");
 }
 
 }  // namespace ringscope::lessons::chapter_04

@@ -39,10 +39,11 @@ void lesson_06(Page& page) {
   }
   page.table(owners);
 
-  // Down a column, a rank meets every owner once. Along a row, every block is held once. So N steps
-  // suffice, with N - 1 hops between them. The owner need not be sent along, because rank and step
-  // give it. Put lesson 3's four keys on two ranks. After step 0, from keys 3 and 4, a query of rank 1
-  // has m = 5, l = 1.050 and an output of 39.53. After step 1 it has l = 1.203 and an output of 36.88.
+  // Down a column, a rank meets every owner once. Along a row, every block is held once. N steps
+  // suffice, with N - 1 hops between them. The owner need not be sent along: it can be computed from
+  // rank and step. Put lesson 3's four keys on two ranks. After step 0, from keys 3 and 4, a query of
+  // rank 1 has m = 5, l = 1.050 and an output of 39.53. After step 1 it has l = 1.203 and an output of
+  // 36.88.
   //
   // ## Two buffers
   //
@@ -92,8 +93,9 @@ void lesson_06(Page& page) {
       ideal_timeline(run.recording),
       {scene("Four ranks, three hops. A slice's colour says whose block it is about.",
              Figure::timeline),
-       scene("Step 0 at rank 2: its own block. The hop has been started *before* the computing. So "
-             "the block is sent on while it is attended, and rank 1's comes into the other buffer.",
+       scene("Step 0 at rank 2: its own block. The hop has been started *before* the computing, "
+             "so the block is sent on while it is attended, and rank 1's comes into the other "
+             "buffer.",
              0, 2),
        scene("The ring at step 1: every block is one rank further than it was.", Figure::ring, 1),
        scene("After step 3 every rank has met every block.", 3, -1, Lane::compute)});
@@ -120,7 +122,10 @@ void lesson_06(Page& page) {
   // runs it with your tiles on up to four ranks, compares it with lesson 1, and writes a
   // timeline that `./ringscope view` opens. Its clock counts a tick for each query-key pair and for each 16
   // bytes of a message. Exposed ticks are those that the run takes beyond the pairs of its busiest rank.
-  // Your scores stand beside those of our solution ("par").
+  // Your scores stand beside those of our solution ("par"). A rank knows its number and how many ranks
+  // there are, and its hops are two calls. A message carries one of three things:
+  page.region("lessons/my_ring/given.h", "messages");
+  page.region("lessons/my_ring/given.h", "hops");
 }
 
 }  // namespace ringscope::lessons::chapter_06

@@ -11,18 +11,20 @@
 
 namespace my_ring {
 
+// [states
 using Row = std::vector<double>;
 using Matrix = std::vector<Row>;
 
 inline constexpr double kNone = -std::numeric_limits<double>::infinity();
 
-// What a query keeps of the keys that it has met: the largest score m, the sum l of exp(score - m),
-// and the sum of exp(score - m) times value.
+// Of the keys met so far: the largest score, the sum of exp(score - m), and the same times values.
 struct State {
   double m = kNone, l = 0;
   Row out;
 };
+// states]
 
+// [rows_and_blocks
 // Positions in the sequence grow. dout is the gradient of the output.
 struct Queries {
   std::vector<long> positions;
@@ -32,6 +34,12 @@ struct Block {
   std::vector<long> positions;
   Matrix k, v;
 };
+// Rows first to last - 1.
+struct Range {
+  std::size_t first, last;
+};
+// rows_and_blocks]
+// [messages
 struct Gradient {
   Matrix dk, dv;
 };
@@ -42,11 +50,7 @@ struct Message {
   Gradient gradient;
   State state;
 };
-
-// Rows [first, last).
-struct Range {
-  std::size_t first, last;
-};
+// messages]
 
 inline double dot(const Row& a, const Row& b) {
   double sum = 0;
@@ -71,8 +75,6 @@ inline Matrix scores_of(const Queries& queries, Range rows, const Block& block, 
 
 class Rank {
  public:
-  static constexpr std::size_t kTile = 8;
-
   const int number, ranks;
 
   Rank(int number_, int ranks_) : number(number_), ranks(ranks_) {}
@@ -81,13 +83,19 @@ class Rank {
   int next() const { return (number + 1) % ranks; }
   int previous() const { return (number + ranks - 1) % ranks; }
 
+  // [scores
+  static constexpr std::size_t kTile = 8;
+
   // Return the scores of a tile, which has at most kTile rows and kTile keys, and is computed whole.
   virtual Matrix scores(const Queries& queries, Range rows, const Block& block, Range keys) = 0;
+  // scores]
 
+  // [hops
   // Start to send to the next rank and to receive from the previous one, and return at once.
   virtual void start_hop(Message message) = 0;
   // Wait for the end of the oldest hop that has been started, and return what it brought.
   virtual Message finish_hop() = 0;
+  // hops]
 
   // Send, and wait until `to` has received it.
   virtual void send(int to, const Message& message) = 0;
