@@ -89,17 +89,20 @@ void lesson_13(Page& page) {
   }
   page.table(progress);
   page.print(forgot.message);
+
+  // The pictures give all steps and hops the same time, because measured they vanish beside the second of
+  // waiting.
   page.trace(
-      forgot.recording,
+      in_even_steps(forgot.recording),
       {scene("Hop 1: rank 3 gets what rank 2 sends.", 1, 3, Lane::recv),
        scene("Rank 2 posted no receive, so it waits without a block for step 2.", 2, 2, Lane::wait),
-       scene("So it has nothing to pass on in hop 2, and rank 3 waits for it.", 3, 3, Lane::wait)});
+       scene("Rank 2 has nothing to pass on in hop 2, so rank 3 waits for it.", 3, 3, Lane::wait)});
 
-  // Rank 3 got what rank 2 sent in hops 0 and 1. Ranks 1 and 2 each lack the other's part of hop 1. But
-  // rank 1 has posted its own, a send, and waits for rank 2 to take it. Rank 2 has not posted its own,
-  // a receive, so nobody can help it: its wait names itself, and the message says that it waits for
-  // nobody. (Rank 0 computed three steps, not four, because its last hop is over only when rank 1 takes
-  // its send.) The recording is kept:
+  // Rank 3 got what rank 2 sent in hops 0 and 1, so it computed three steps. In hop 1 rank 1 has posted its
+  // send, and waits for rank 2 to receive. Rank 2 never posted its receive, so it is the only one that can
+  // end this wait: its own wait names itself, and the message says that it waits for nobody. (Rank 0
+  // stops after three steps, too. Its last hop includes a send to rank 1, which no longer takes it.) The
+  // recording is kept:
   page.region("lessons/book/ending.h", "ending_of");
 
   // ## The other four
@@ -119,8 +122,8 @@ void lesson_13(Page& page) {
   // The last is the worst: only a comparison with known numbers (`--verify`) ever shows it. The first
   // is noticed because both sides of a hop say how many bytes they mean before any moves. (NCCL does
   // not, and hangs.) After a death NCCL lets the others wait for ever, and MPI leaves the rest to
-  // its launcher. So each process here also holds a TCP connection to rank 0, which closes when the
-  // process ends. So rank 0 knows at once, and ends all the others.
+  // its launcher. Therefore each process here also holds a TCP connection to rank 0. It closes when the
+  // process ends, so rank 0 knows at once, and ends all the others.
   //
   // ## Before the first hop
   //
