@@ -23,8 +23,8 @@ void lesson_14(Page& page) {
   // products make q, k and v of each row, `turn` tells q and k their position, the ring computes the
   // output, and a fourth product follows.
   //
-  // So a row need never move. To keep the same rows through the whole model, with a copy of all
-  // weights, is *context parallelism*. It divides by N whatever grows with the text.
+  // A row need never move. To keep the same rows through the whole model, with a copy of all weights, is
+  // *context parallelism*. It divides by N whatever grows with the text.
   //
   // ## Where a row stands
   //
@@ -38,18 +38,14 @@ void lesson_14(Page& page) {
   const Guess guess = page.predict(
       "With local rows for positions, how many of the 16 keys seem to be at distance 0?", "keys");
   //-
-  const auto turned = [](Index first_position) {  // four rows of 8 numbers
-    std::vector<float> rows(4 * 8, 1);
-    Rotary({{{first_position, 1, 4}, {}}}, 8, 100).turn(1, 1, rows.data());
-    return rows;
-  };
   Table scores({"positions", "keys of rank 0", "of rank 1", "of rank 2", "of rank 3"});
   int at_distance_0[2] = {};  // how many keys seem to be: local, global
   for (const bool global : {true, false}) {
     std::vector<Cell> cells = {global ? "global" : "local"};
-    const std::vector<float> queries = turned(global ? 8 : 0);  // of rank 2; the query is row 1
+    const std::vector<float> queries =
+        turned_rows(global ? 8 : 0);  // of rank 2; the query is row 1
     for (Index rank = 0; rank < 4; ++rank) {
-      const std::vector<float> keys = turned(global ? 4 * rank : 0);
+      const std::vector<float> keys = turned_rows(global ? 4 * rank : 0);
       std::vector<double> score(4);
       for (std::size_t i = 0; i < 32; ++i) score[i / 8] += queries[8 + i % 8] * keys[i] / 8;
       for (const double s : score) at_distance_0[global] += s > 0.999;
@@ -60,8 +56,8 @@ void lesson_14(Page& page) {
   page.answer(guess, at_distance_0[0]);
   page.table(scores);
 
-  // Every rank believes that the text begins with its own rows. Nothing crashes, but each number of
-  // ranks gives a different model. The cure is `global_position` above, which a rank knows by itself.
+  // Every rank believes that the text begins with its own rows, and each number of ranks gives a
+  // different model. The cure is `global_position` above, which a rank knows by itself.
   //
   // ## A sum over all ranks
   //
@@ -85,11 +81,9 @@ void lesson_14(Page& page) {
   for (const RankCosts& rank :
        train_on_threads({{shape, {}, 2, 90}, {{}, 4}, nullptr, 1}, ring_text()).ranks)
     all += rank.sent_bytes();
-  Table sent({"bytes that four ranks send", ""});
-  sent.row("attention, forward and backward, by formula", of_attention);
-  sent.row("gradients of weights, and the loss, by formula", of_weights);
-  sent.row("everything, counted", all);
-  page.table(sent);
+  page.value("four ranks send for attention, by formula", of_attention, "bytes");
+  page.value("for the gradients of the weights, and the loss", of_weights, "bytes");
+  page.value("everything, counted", all, "bytes");
 
   // This is a step of two ranks with one sequence of 256 bytes:
   page.trace(
@@ -101,7 +95,7 @@ void lesson_14(Page& page) {
   // ## Divided by whose count?
   //
   // It is tempting to take the mean of each rank's own rows, and then the mean of the ranks. How far is
-  // that from the gradient of one rank? (S1 divides summed losses by N, [claim C44](../claims.md#c44).)
+  // that from the gradient of one rank?
   Table ways({"loss", "a rank takes", "over the ranks", "off by, 16 rows", "off by, 10 rows"});
   std::vector<double> off_by;  // [way, 16 rows or 10]: relative errors of the gradients
   const auto add = [&](std::vector<Cell> cells, LossKind kind, const auto& scale, double after) {
@@ -114,7 +108,7 @@ void lesson_14(Page& page) {
   const auto as_is = [](double, double) { return 1.0; };
   const auto by_own = [](double own, double) { return 1 / own; };
   const auto by_all = [](double, double everyone) { return 1 / everyone; };
-  add({"sum", "the sum of its rows", "mean (S1)"}, LossKind::sum, as_is, 0.25);
+  add({"sum", "the sum of its rows", "mean"}, LossKind::sum, as_is, 0.25);
   add({"sum", "the sum of its rows", "sum"}, LossKind::sum, as_is, 1);
   add({"mean", "the mean of its rows", "mean"}, LossKind::mean, by_own, 0.25);
   add({"mean", "the sum of its rows, over the count of all", "sum"}, LossKind::mean, by_all, 1);
@@ -122,13 +116,17 @@ void lesson_14(Page& page) {
 
   // The mean of means is right when all ranks have the same number of rows (16 are 4, 4, 4, 4), and
   // wrong otherwise (10 are 3, 3, 2, 2). An optimizer such as Adam hides a constant factor (lesson 15).
-  // It is always right to add up the ranks' gradients and, for a mean, to divide by the count of all rows.
-  //
+  // Always right: add up the ranks' gradients and, for a mean, divide by the count of all rows. The loss
+  // itself is off as well. Let ten losses fall from 3.4 to 1.0, on 3, 3, 2 and 2 rows: -
+  const std::vector<double> falling = {3.4, 2.9, 2.5, 2.2, 2.0, 1.8, 1.6, 1.4, 1.2, 1.0};
+  const double mean = mean_of(falling), means = mean_of_means(falling, {3, 3, 2, 2});
+  page.value("their mean, and the mean of the ranks' means", numbers({mean, means}));
+
   // ## How to debug a loss
   //
-  // The loss is wrong on four ranks only, or it is right and doesn't fall as it should. Compare tensor
-  // by tensor: out, dQ, dK and dV, as `./ringscope check` does, then the weights' gradients. With the
-  // first three of these causes the loss is wrong, with the others only gradients are:
+  // The loss is wrong on four ranks only, or it doesn't fall as it should. Compare tensor by tensor:
+  // out, dQ, dK and dV, as `./ringscope check` does, then the weights' gradients. The first four of
+  // these causes change the loss, and unequal counts are the prime suspect. The others change gradients:
   //
   // - **Positions** count from the rank's first row, or follow another deal. The first rows of the text
   //   are right (`lesson zoo rope-positions`).
@@ -136,10 +134,9 @@ void lesson_14(Page& page) {
   //   before it is dealt out. Shifted afterwards, N - 1 rows of a contiguous deal have a wrong label.
   // - **Document edges** and windows get lost on the way to the kernel. Rows that see all of their keys
   //   anyway are right (`lesson zoo wrong-mask`, [accelerate#4177](https://github.com/huggingface/accelerate/pull/4177)).
+  // - **Unequal counts.** Each rank divides by its own count: see above, and `lesson zoo unequal-shards`.
   // - **A factor.** A mean stands for a sum, or a sum for a mean. The gradients of all weights are off by
   //   N or 1/N. (In `lesson zoo mean-instead-of-sum` only dK and dV are.)
-  // - **Unequal counts.** Each rank divides by its own count. With equal counts the error is gone. (In
-  //   `lesson zoo unequal-shards` dQ is off by a factor that differs by rank.)
   // - **The way home.** dK and dV stop a hop short, at the neighbour (zoo: `gradient-one-hop-short`).
   //   Or copied heads' gradients are not added up (lesson 10), which is wrong on one rank as well.
   //
@@ -180,6 +177,7 @@ void lesson_14(Page& page) {
              at_distance_0[0] == 4 && at_distance_0[1] == 1);
   page.equal("Nothing else is sent", all, of_attention + of_weights);
   page.check("Sums divided by 4 are off by 3/4", std::abs(off_by[0] - 0.75) < 1e-4);
+  page.equal("A mean of means changes the loss, too", numbers({mean, means}), "2.00, 1.88");
   page.check("A mean of means needs equal shares", off_by[4] < 1e-5 && off_by[5] > 0.01);
   page.at_most("Sums over the count of all need no condition", off_by[7], 1e-5);
   page.at_most("Losses are the same on one, two and four ranks", apart, 1e-4);

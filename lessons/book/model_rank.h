@@ -25,6 +25,26 @@ inline std::string ring_text() {
   return text;
 }
 
+inline double mean_of(std::span<const double> losses) {
+  return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
+}
+// Return the mean over the ranks of what each takes for the mean of its own rows.
+inline double mean_of_means(std::span<const double> losses, const std::vector<std::size_t>& rows) {
+  double sum = 0;
+  for (const std::size_t count : rows) {
+    sum += mean_of(losses.first(count));
+    losses = losses.subspan(count);
+  }
+  return sum / static_cast<double>(rows.size());
+}
+
+// Return four equal rows of 8 numbers, turned for positions from `first_position` on.
+inline std::vector<float> turned_rows(Index first_position) {
+  std::vector<float> rows(4 * 8, 1);
+  Rotary({{{first_position, 1, 4}, {}}}, 8, 100).turn(1, 1, rows.data());
+  return rows;
+}
+
 // Let four ranks train a model on `rows` rows of the text, multiply the losses of their own rows by
 // scale(own rows, all rows), add up their gradients and multiply these by `after`. Return the error relative
 // to the gradients of one rank.
