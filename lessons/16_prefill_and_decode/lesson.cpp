@@ -21,11 +21,10 @@ void lesson_16(Page& page) {
   // ## How much each byte is used
   //
   // A query meets each number of K in one multiplication and one addition, and each of V too. If g
-  // query heads share a head of K and V, what is read once serves g of them:
+  // query heads share a KV head, what is read once serves g of them:
   //
   //     FLOPs per byte = 2 · queries · g / bytes per number
-  page.predict("Decode, numbers of two bytes, g = 4. How many FLOPs per byte read?", "FLOPs",
-               2.0 * 1 * 4 / 2);
+  page.predict("Decode in bf16, g = 4. How many FLOPs per byte read?", "FLOPs", 2.0 * 1 * 4 / 2);
 
   const Gpu gpu = find_gpu("H100");  // its data sheet says how much it could do meanwhile:
   Table roofline({"", "FLOPs per byte", "the " + gpu.name + " could do", "of its peak, at most"});
@@ -42,8 +41,8 @@ void lesson_16(Page& page) {
 
   // Decode leaves the arithmetic waiting: it is **bound by bandwidth**. The prefill is not, since
   // thousands of queries use what is read once. A token takes as long as reading the cache and the
-  // weights. Say a model has 8 · 10⁹ weights and 32 layers, each with 32 query heads and 8 heads of K and
-  // V of 128 numbers. Numbers have two bytes, and 131,072 tokens were read:
+  // weights. Say a model has 8 · 10⁹ weights and 32 layers, each with 32 query heads and 8 KV heads of
+  // 128 numbers in bf16, and 131,072 tokens were read:
   const double layers = 32, heads = 32, heads_kv = 8, head_dim = 128, tokens = 131072;
   const double cache = layers * tokens * heads_kv * 2 * head_dim * 2;
   const double flops = layers * tokens * heads * 4 * head_dim;
@@ -71,16 +70,15 @@ void lesson_16(Page& page) {
   // 129 numbers in f32 per head, however long the text:
   const MergeCost ring = merge_cost(MergeKind::ring, 32, 128, 8);
   const MergeCost tree = merge_cost(MergeKind::tree, 32, 128, 8);
-  Table ways({"for one token, 8 ranks", "bytes, one after the other", "NVLink4", "InfiniBand-NDR"});
-  for (const auto& [what, count] :
-       {std::pair{"K and V round a ring", ring_bytes},
-        {"results round a ring", layers * static_cast<double>(ring.way_bytes)},
-        {"results up a tree and down", layers * static_cast<double>(tree.way_bytes)}}) {
-    const auto on = [count = count](const char* link) {
-      return fmt::format("{:.3f} ms", 1e3 * count / find_link(link).bytes_per_s);
-    };
-    ways.row(what, bytes(count), on("NVLink4"), on("InfiniBand-NDR"));
-  }
+  Table ways({"for one token, 8 ranks", "bytes, one after the other", "on NVLink4",
+              "rounds in all layers", "their start, 5 µs each"});
+  for (const auto& [what, count, rounds] :
+       {std::tuple{"K and V round a ring", ring_bytes, Index{7}},
+        {"results round a ring", layers * static_cast<double>(ring.way_bytes), ring.rounds},
+        {"results up a tree and down", layers * static_cast<double>(tree.way_bytes), tree.rounds}})
+    ways.row(what, bytes(count),
+             fmt::format("{:.3f} ms", 1e3 * count / find_link("NVLink4").bytes_per_s), 32 * rounds,
+             fmt::format("{:.2f} ms", 0.005 * 32 * static_cast<double>(rounds)));
   page.table(ways);
   Drawing who;
   for (const bool prefill : {true, false}) {
@@ -96,9 +94,9 @@ void lesson_16(Page& page) {
   who.key(4, "the one query, which all ranks have");
   page.picture("travel.svg", "What stays, and what moves", who);
 
-  // In a layer a row of K and V is 4,096 bytes, and a query's results are 16,512. The prefill has as
-  // many queries as rows of K and V, but decode has one query for a rank's 16,384 rows. Whichever is
-  // smaller should travel.
+  // In a layer a row of K and V has 4,096 bytes, and a query's results have 16,512. The prefill has as
+  // many queries as rows of K and V, so K and V are less. Decode has one query for a rank's 16,384 rows,
+  // so the results are less. Whichever is less should travel.
   //
   // ## Merging
   //
@@ -111,15 +109,17 @@ void lesson_16(Page& page) {
   // 6.83 times as much. (18.81 + 6.83 · 39.53) / 7.83 is 36.88, the output over all four. A result without
   // keys has lse = -∞ and no weight. (In the code `merge_by_lse` does this.) Any order will do:
   //
-  // - **Ring**: the heads form N groups. Each is merged on its way round, and goes round again, whole.
-  // - **Tree**: every second rank sends its heads to the next, which merges them. Of the ranks that have
-  //   merged, again every second sends to the next. At last one has all, which goes back the same way.
+  // - **Ring**: the heads form N groups. A reduce-scatter merges each group in N - 1 hops; an all-gather
+  //   then returns the result in N - 1 more.
+  // - **Tree**: every second rank sends its heads to its neighbour, which merges them. Every second one of
+  //   those sends on, until one rank has the result. It goes back the same way.
   page.predict("16 ranks, up a tree and down again: how many rounds?", "rounds",
                static_cast<double>(merge_cost(MergeKind::tree, 32, 128, 16).rounds));
 
-  // A ring takes 2 (N - 1) rounds and a tree 2 log₂ N, and both send the same bytes in all. Messages
-  // this short cost hardly anything but their start. At 5 µs each, 32 layers on eight ranks take 0.96
-  // ms in a tree and 2.24 in a ring, more than reading the shards.
+  // A ring takes 2 (N - 1) rounds and a tree 2 log₂ N. By bytes alone the ring of results would be the
+  // faster one: it splits them over the ranks, as the table's third column says. But messages this short
+  // cost hardly anything but their start, which the last column counts. There the tree wins, with 0.96
+  // ms against 2.24. Both take longer than reading the shards.
   //
   // ## Where new rows go
   //
