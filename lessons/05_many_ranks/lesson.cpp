@@ -19,7 +19,7 @@
 //     ...
 //
 // Queries could travel instead, but a query with its state has 2 D + 2 numbers, and a row of K and V
-// has 2 D. Also, models often have fewer heads of K and V than of Q (lesson 10). So K and V travel.
+// has 2 D. Also, models often have fewer KV heads than query heads (lesson 10). So K and V travel.
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_05 {
@@ -58,7 +58,7 @@ void lesson_05(Page& page) {
   // and 0.246 MiB for m, l, lse and the scratch of lesson 4.) But the all-gather holds all of K and V
   // on every rank, and that does not shrink when ranks are added. The ring holds two blocks, the one
   // that it attends and the one that is coming in, and with more ranks these get smaller. With a
-  // million tokens and the sizes of a real model (8 heads of K and V, head_dim 128, two bytes per
+  // million tokens and the sizes of a real model (8 KV heads, head_dim 128, bf16: two bytes per
   // number) they hold:
   Table growth({"ranks", "all-gather holds", "ring holds (two blocks)"});
   const double real_kv = 2.0 * 1048576 * 8 * 128 * 2;  // 8 KV heads, head_dim 128, two bytes

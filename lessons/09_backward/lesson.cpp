@@ -111,13 +111,13 @@ void lesson_09(Page& page) {
 
   // ## What it costs on the wire
   //
-  // A rank of N has c = S/N rows of G heads of K and V, d numbers each. In each layer it sends
+  // A rank of N has c = S/N rows of G KV heads, d numbers each. In each layer it sends
   //
   //     forward      (N-1) · 2 c G d · e                     K and V, e bytes per number
   //     backward     (N-1) · 2 c G d · e  +  N · 2 c G d · 4     the same again, and dK and dV
   //
   // dK and dV are sums over ranks, so they are f32 whatever e is. With N = 4 and f32, backward sends 7
-  // blocks where forward sends 3. With numbers of two bytes it sends 3 + 2 · 4 = 11.
+  // blocks where forward sends 3. In bf16 it sends 3 + 2 · 4 = 11.
   //-
   const double block = 2.0 * 512 * 2 * 64 * 4;  // 2 c G d e
   double sent[2] = {};                          // by rank 1, in each pass

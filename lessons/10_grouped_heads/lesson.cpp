@@ -1,5 +1,5 @@
-// # Grouped heads: fewer heads of K and V
-// > Several query heads can share one head of K and V. The work stays the same, but hops and caches
+// # Grouped heads: fewer KV heads
+// > Several query heads can share one KV head. The work stays the same, but hops and caches
 // > shrink, and so does the number of rows that it takes to hide a hop.
 //
 // **You know** the ring with one head (lesson 6) and its gradients (9).
@@ -9,9 +9,9 @@
 // ## Who shares what
 //
 // Models have many heads, each with its own Q, K and V. In many newer ones, several query heads share
-// a head of K and V: *grouped heads*. Say that 32 heads of Q share 8 of K and V. Query heads 0 to 3
-// attend head 0 of K and V, 4 to 7 attend head 1, and so on. Every query head still computes its own
-// scores, so the work is the same.
+// one head of K and V, a **KV head**: *grouped heads*. Say that 32 query heads share 8 KV heads. Query
+// heads 0 to 3 attend KV head 0, 4 to 7 attend KV head 1, and so on. Every query head still computes its
+// own scores, so the work is the same.
 #include <utility>
 
 #include "lessons/book/tables.h"
@@ -26,18 +26,17 @@ void lesson_10(Page& page) {
   };
   Drawing sharing;
   for (const int heads_kv : {8, 2, 1}) {
-    sharing.heading("8 query heads, " + std::to_string(heads_kv) + " of K and V");
+    sharing.heading("8 query heads, " + count_text(heads_kv, "KV head"));
     const auto cell = [&](int h) {
       return std::pair(static_cast<int>(kv_head_of(h, 8, heads_kv)), h);
     };
     sharing.strip("Q", Drawing::cells(8, cell));
     sharing.strip("K, V", Drawing::cells(heads_kv, [](int h) { return std::pair(h, h); }));
   }
-  page.picture("sharing.svg", "Each query head, above the head of K and V that it reads", sharing);
+  page.picture("sharing.svg", "Each query head, above the KV head that it reads", sharing);
 
-  // Here are 8 query heads and 2 of K and V, in a ring of four, backward included, beside the formulas in
-  // double precision. A second run copies each head of K and V four times, so that every query head has
-  // its own:
+  // Here are 8 query heads and 2 KV heads, in a ring of four, backward included, beside the formulas in
+  // double precision. A second run copies each KV head four times, so that every query head has its own:
   Problem copied = ring_job(8, 1024, 4, "causal", PartitionKind::zigzag);  // heads of 64
   copied.backward = true;
   Problem grouped = copied;
@@ -62,23 +61,23 @@ void lesson_10(Page& page) {
       summed[kv_head_of(h, 8, 2) * head + i] += wide.outputs.dk[h * head + i];
   const double sum_off = largest_difference(summed, exact.dk);
   const double sent = bytes_sent(run, 0), wide_sent = bytes_sent(wide, 0);
-  Table both({"", "2 heads of K and V", "8, copied"});
+  Table both({"", "2 KV heads", "8, copied"});
   both.row("sent per rank, both passes", bytes(sent), bytes(wide_sent));
   both.row("largest error of out", rounding(out_off, 3e-6),
            rounding(largest_difference(wide.outputs.out, exact.out), 3e-6));
   both.row("and of dK (copies added up)", rounding(dk_off, 2e-5), rounding(sum_off, 2e-5));
   page.table(both);
 
-  // A head of K serves four query heads, so its gradient is the sum over the four. The ring adds them up
+  // A KV head serves four query heads, so its gradient is the sum over the four. The ring adds them up
   // before the gradient leaves the rank. A program that copies heads has to add up the copies' gradients.
   //
   // ## What becomes cheaper
   //
   // Lesson 12 computes c*, the rows per rank from which computing hides a hop. It has the factor G/H,
-  // so with fewer heads of K and V, fewer rows suffice. A model that writes keeps K and V of all tokens
-  // (lesson 16). With G heads of them, each byte serves H/G queries. For a layer of 32 query heads of
-  // 128 numbers, two bytes each, on an A100 with NVLink3:
-  Table saved({"heads of K and V", "K and V of a token", "c*, causal", "FLOPs per byte in decode"});
+  // so with fewer KV heads, fewer rows suffice. A model that writes keeps K and V of all tokens
+  // (lesson 16). With G of these heads, each byte serves H/G queries. For a layer of 32 query heads of
+  // 128 numbers in bf16, on an A100 with NVLink3:
+  Table saved({"KV heads", "K and V of a token", "c*, causal", "FLOPs per byte in decode"});
   const Rates a100{.forward_flops = 312e12, .backward_flops = 312e12, .bytes_per_s = 300e9};
   for (const Index g : {32, 8, 1})
     saved.row(g, bytes(2.0 * static_cast<double>(g) * 128 * 2),
@@ -88,18 +87,18 @@ void lesson_10(Page& page) {
   // ## What it limits
   //
   // Whatever divides heads among ranks, as later lessons do (15, 19), reaches its limit sooner: each
-  // rank needs a head of K and V of its own. If there are more ranks than such heads, heads are copied,
+  // rank needs a KV head of its own. If there are more ranks than such heads, heads are copied,
   // and all ranks together hold and send N heads in place of G. A ring divides rows, so it isn't
   // affected. One could also leave K and V where they are, and let queries and their states go round
   // (lesson 19). With grouped heads that sends more than a ring.
-  page.choose("One head of K and V for 32 query heads, eight ranks. Which scheme sends least?",
+  page.choose("One KV head for 32 query heads, eight ranks. Which scheme sends least?",
               {"a ring", "one that passes queries round"}, "a");
 
   // ## On paper
-  page.predict("A rank has query heads 6 to 11 of 32. How many of 8 heads of K and V does it need?",
+  page.predict("A rank has query heads 6 to 11 of 32. How many of 8 KV heads does it need?",
                "heads", kv_head_of(11, 32, 8) - kv_head_of(6, 32, 8) + 1);
-  page.predict("16 ranks divide these heads. On how many ranks does each head of K and V lie?",
-               "ranks", 16 / 8);
+  page.predict("16 ranks divide these heads. On how many ranks does each KV head lie?", "ranks",
+               16 / 8);
   page.predict("A number of K has four copies, with gradients 1, 2, 3 and 4. What is its gradient?",
                "", 1 + 2 + 3 + 4);
 

@@ -21,15 +21,15 @@
 //
 //     c* = (F/B) · (e/2) · (G/H)
 //
-// F/B is the number of operations done in the time that one byte takes to send. e/2 comes from the 2 e
-// bytes of K and V with which each query does 4 operations. G/H is the part of the heads that travels.
-// For numbers of two bytes and the same number of heads of both kinds, c* is simply F/B.
+// F/B is the number of operations done in the time that one byte takes to send. A key-value row costs
+// 2 d e bytes and gives each query 4 d FLOPs; their ratio is e/2. G/H is the share of the heads that
+// travels. For bf16, which has two bytes, and as many KV heads as query heads, c* is simply F/B.
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_12 {
 void lesson_12(Page& page) {
   const Guess guess = page.predict(
-      "An A100 with numbers of two bytes: F = 312 · 10¹², B = 300 · 10⁹. What is c*?", "rows");
+      "An A100 that computes in bf16: F = 312 · 10¹² and B = 300 · 10⁹. What is its c*?", "rows");
   const Rates a100{.forward_flops = 312e12, .backward_flops = 312e12, .bytes_per_s = 300e9};
   const double crossover = threshold_rows(layer_job(8192, 8, 32), a100, Pass::forward, 1.0);
   page.answer(guess, crossover);
@@ -41,7 +41,7 @@ void lesson_12(Page& page) {
   // block in every step after its own. The first hop runs beside a triangle, and needs twice as many
   // rows. (A100 and H100 are GPUs. NVLink joins the GPUs of one machine; InfiniBand and Ethernet join
   // machines.)
-  Table machines({"GPU, link", "F/B", "full mask", "causal", "causal, 8 of 32 heads of K, V"});
+  Table machines({"GPU, link", "F/B", "full mask", "causal", "causal, 8 KV heads of 32"});
   for (const auto& [gpu, link] : {std::pair{"A100", "NVLink3"},
                                   {"H100", "NVLink4"},
                                   {"H100", "InfiniBand-NDR"},
@@ -61,10 +61,11 @@ void lesson_12(Page& page) {
   // 0.73.) Lessons 18, 19 and 20 and `plan` use these shares.
   //
   // Transfers also slow down the kernels beside them. NCCL, a library that sends between GPUs, moves a
-  // hop by a kernel of its own, which takes some of the GPU's processors and of its memory's bandwidth.
-  // A plain copy from GPU to GPU is made by a **copy engine**, a unit outside of the processors.
-  page.value("computing beside a hop that takes 8 of 132 processors is slower by",
-             percent(132 / (132 - 8.0) - 1));
+  // hop by a kernel of its own, which takes some of the GPU's SMs (its processors, 132 on an H100) and
+  // of its memory's bandwidth. A plain copy from GPU to GPU is made by a **copy engine**, a unit outside
+  // of the SMs. How many SMs a hop takes is NCCL's choice; if it takes 8, computing beside it can't be
+  // faster than this:
+  page.value("time of computing on 124 of 132 SMs, more than on all", percent(132 / 124.0 - 1));
 
   // The table varies one term at a time, starting from the 1,040 rows of an A100:
   Table terms({"change", "in the formula", "c*", "factor"});
@@ -82,7 +83,7 @@ void lesson_12(Page& page) {
   Rates half = a100;
   half.forward_flops /= 2;
   turn("half of the FLOP/s achieved", "F / 2", plain, half, 1);
-  turn("numbers of four bytes", "e = 4", wide, a100, 1);
+  turn("f32 instead of bf16", "e = 4", wide, a100, 1);
   turn("a quarter of the heads in K, V", "G/H = 1/4", layer_job(8192, 8, 8), a100, 1);
   turn("causal, balanced", "c²/2 scores", plain, a100, 0.5);
   turn("backward", "five products; e + 4 bytes", plain, a100, 1, Pass::backward);
@@ -137,7 +138,7 @@ void lesson_12(Page& page) {
 
   // ## On paper
   const Rates slow{.forward_flops = 1e12, .backward_flops = 1e12, .bytes_per_s = 1e9};
-  page.predict("F = 10¹², B = 10⁹, four bytes, equal heads, a full mask: what is c*?", "rows",
+  page.predict("F = 10¹², B = 10⁹, f32, equal heads, a full mask: what is c*?", "rows",
                threshold_rows(wide, slow, Pass::forward, 1));
   page.predict("The same in the backward pass?", "rows",
                threshold_rows(wide, slow, Pass::backward, 1));

@@ -9,16 +9,16 @@
 //
 // ## Four bills
 //
-// The model has 32 layers of width 4,096, with 32 query heads and 8 of K and V of 128 numbers, an
-// MLP of width 14,336, and 128,256 words. Embedding and head have weights of their own:
+// The model has 32 layers of width 4,096, with 32 query heads and 8 KV heads of 128 numbers, an
+// MLP of width 14,336, and a vocabulary of 128,256. Embedding and head have weights of their own:
 #include "core/tools/cost/model_step.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_20 {
 void lesson_20(Page& page) {
-  const double layers = 32, width = 4096, kv = 8 * 128, hidden = 14336, words = 128256;
+  const double layers = 32, width = 4096, kv = 8 * 128, hidden = 14336, vocabulary = 128256;
   const AttentionShape heads{1, 32, 8, 1048576, 128};
-  const double weights = model_weights(heads, {4096, 14336, 128256}, 32) + words * width;
+  const double weights = model_weights(heads, {4096, 14336, 128256}, 32) + vocabulary * width;
   const double ranks = 16, rows = 1048576 / ranks, GB = 1e9;
   page.value("weights", fixed(weights / 1e9, 2), "billion");
 
@@ -33,13 +33,14 @@ void lesson_20(Page& page) {
   const double layer = rows * (2 * (6 * width + 2 * kv + 3 * hidden) + 4 * 32);
   page.predict("65,536 tokens per rank, all 32 layers: how much?", "GB", layers * layer / GB);
 
-  // **Logits.** At the end each token has a score for each of the 128,256 words, in f32, and the
-  // scores' gradient overwrites them. Then there are the ring's own buffers, for the layer at hand. For
-  // each row they have 12 bytes for each of 4,096 columns (Q and dO in bf16, out and dQ in f32), and 18
-  // for each of 2,048 (three blocks of K and V in bf16, and three of their gradients in f32: one is
-  // computed while one leaves and one arrives). With m, l, lse and delta, 20 bytes per head, that is
-  // 5.7 GB:
-  const double logits = rows * words * 4;
+  // **Logits.** At the end each token has a score for each of the 128,256 tokens of the vocabulary, in
+  // f32, and the scores' gradient overwrites them. Then there are the ring's own buffers, for the layer
+  // at hand. For each row they have 12 bytes for each of 4,096 columns (Q and dO in bf16, out and dQ in
+  // f32), and 18 for each of 2,048. These are three blocks of K and V in bf16: the two buffers of lesson
+  // 6, and the rank's own block, which backward begins with again. And they are three gradient blocks in
+  // f32: one is summed while one leaves and one arrives. With m, l, lse and delta, 20 bytes per head,
+  // that is 5.7 GB:
+  const double logits = rows * vocabulary * 4;
   const Problem ring{.shape = heads, .dtype = DType::bf16, .world_size = 16, .backward = true};
   const double attention = peak_bytes(ring);
 

@@ -1,5 +1,5 @@
 // # The GPU ladder I: threads and tiles
-// > A GPU gives a tile to hundreds of threads, and a value that was fetched should serve many of
+// > A GPU gives a tile to a block of threads, and a value that was fetched should serve many of
 // > them.
 //
 // **You know** from lesson 4 that attention is a grid of tiles, and that taller ones read K and V
@@ -8,11 +8,11 @@
 //
 // ## One thread per row
 //
-// A GPU has about a hundred processors, and each keeps hundreds of threads going. A **kernel** is a
-// function that all of them run; each asks for its number to find its share. Threads come in
-// groups: a *thread block*, up to 1,024 of them, stays together on one processor, where its threads
-// can wait for each other. Blocks are independent of each other, and so are query rows: a block
-// gets a tile of rows, and there are enough blocks for all.
+// A GPU has about a hundred processors, which NVIDIA calls SMs (streaming multiprocessors). Each keeps
+// up to 2,048 threads going. A **kernel** is a function that all of them run; each asks for its number
+// to find its share. Threads come in groups: a *thread block*, up to 1,024 of them, stays together on
+// one SM, where its threads can wait for each other. Blocks are independent of each other, and so are
+// query rows: a block gets a tile of rows, and there are enough blocks for all.
 //
 // To begin with, a thread owns one row. The row and its carried state lie in registers, which are
 // the thread's alone. `row.meet(k, v)` carries the state on by one key, as in lesson 3, and `read`
@@ -37,7 +37,7 @@ void without_tiles(const GpuArrays& at) {
   row.write(at.out + number * kDim);
 }
 
-// The next kernel has a workbench. Every processor has some 200 KiB of memory of its own, much faster
+// The next kernel has a workbench. Every SM has some 200 KiB of memory of its own, much faster
 // than global memory, and a block may claim a piece of it: its *shared memory*. The block's threads
 // fetch 32 keys together, a few values each, and then all work from there. A **barrier** holds a thread
 // until all threads of its block have come to it. (In CUDA it is `__syncthreads()`. Here barriers have
@@ -108,7 +108,7 @@ void lesson_22(Page& page) {
   walk.key(Drawing::kQuiet, "to come");
   page.picture("walk.svg", "All threads of a block use the tile that is in shared memory", walk);
 
-  // But registers are few, and fewer blocks leave processors idle. Only measuring tells where to stop.
+  // But registers are few, and fewer blocks leave SMs idle. Only measuring tells where to stop.
   //
   // ## Why the barriers
   //

@@ -16,7 +16,7 @@
 //
 // ## One instruction, one matrix
 //
-// A *tensor core* is a unit of a GPU's processor that multiplies small matrices of 16-bit numbers
+// A *tensor core* is a unit of an SM that multiplies small matrices of 16-bit numbers
 // (bf16: the upper half of an f32, lesson 17) and adds up in f32. The instruction `mma` multiplies
 // A, 16 x 16, by B, 16 x 8. A whole warp issues it: each of the 32 threads holds some values of A,
 // B and the result C in its registers. `a_row` to `c_column` give their positions:
@@ -106,20 +106,20 @@ void lesson_23(Page& page) {
 
   // ## Who fetches
   //
-  // Operands must come in time. Each processor of a Hopper GPU has a **TMA**, a tensor memory
+  // Operands must come in time. Each SM of a Hopper GPU has a **TMA**, a tensor memory
   // accelerator: a thread of a running kernel asks it for a whole tile, the copy runs on its own, and
   // its bytes are counted at a barrier when they have landed. (Lesson 12's copy engines are no part of
-  // a processor.) So one thread does all the fetching, the *producer*; the others consume. There are
+  // an SM.) So one thread does all the fetching, the *producer*; the others consume. There are
   // two buffers (lesson 6), each with two barriers: `full` tells that a tile has landed, `empty` that
   // all consumers are done.
   //
-  // A barrier is used again and again, in phases 0, 1, 2 and so on:
+  // A barrier is used again and again. Each use is a phase, and phases are numbered 0, 1, 2 and so on:
   //
-  // - It counts arrivals. When all have come, its phase ends and the next one begins.
-  // - It remembers only whether the phase that ended had an even or an odd number. So a wait names a
-  //   parity, 0 or 1, and returns when a phase of that parity was the last one to end.
-  // - Before phase 0 ends, a phase of parity 1 counts as ended. So the producer's first waits for
-  //   `empty`, with parity 1, return at once: the buffers are empty to begin with.
+  // - A phase ends when all arrivals that it waits for have come. Then the next one begins.
+  // - The barrier remembers one bit of the last phase that ended: whether its number was even (parity 0)
+  //   or odd (parity 1). A wait names a parity, and returns if that was the last one to end.
+  // - A new barrier looks as if an odd phase had just ended. The producer's first waits for `empty`
+  //   name parity 1 and therefore return at once, as they should: the buffers are empty.
   //
   //     the producer, for each tile              the consumers, for each tile
   //         1 wait until its buffer is empty         2 wait until its buffer is full
@@ -167,8 +167,7 @@ void lesson_23(Page& page) {
   // ## On paper
   page.predict("A register tile of 4 x 16 in f32: how many bytes per product?", "",
                4 * (4 + 16) / (4.0 * 16));
-  page.predict("A wgmma of 64 x 256 with numbers of two bytes?", "",
-               fixed(2 * (64 + 256) / (64.0 * 256), 3));
+  page.predict("A wgmma of 64 x 256 in bf16?", "", fixed(2 * (64 + 256) / (64.0 * 256), 3));
 
   // ## Checks
   page.check("The mma is the product of its matrices", multiplies(multiply));

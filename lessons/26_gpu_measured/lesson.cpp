@@ -4,7 +4,7 @@
 //
 // **You know** the ideas of the ladder (lessons 22 to 25). **You will see** how fast each kernel
 // is on an H100, which idea saves no time, and how a kernel of the backward pass was found waiting for a
-// slow pair of hands.
+// copy-issuing warp that could not keep up.
 //
 // ## Seven kernels
 //
@@ -49,17 +49,19 @@ void lesson_26(Page& page) {
 
   // Online softmax saves memory, and that is what long texts need it for. It saves no time by itself: in
   // 02 each row reads all of K and V anew. In 03 a fetched number serves 32 rows, and in 04 one in a
-  // register serves four at once; that is where time comes from. Tensor cores are worth a factor of
-  // thirteen. 06 and 07 compute as much as 05, but keep one part of a processor from waiting for another.
+  // register serves four at once; that is where time comes from. From 04 to 05 the speed grows
+  // thirteenfold, but not by tensor cores alone: 05 also reads bf16 in place of f32, half the bytes, and
+  // has twice the rows. 06 and 07 compute as much as 05, but keep one part of an SM from waiting for
+  // another.
   //
-  // ## A slow pair of hands
+  // ## A warp that could not keep up
   //
   // In kernel 11, a block owns keys, and tiles of queries visit it. Each visit takes five products, and
   // its part of dQ is added to memory. Blocks take turns at that, so that the same bits come out every
   // time. A simulation said that turns cost 2 % at most. In its first run on an H100 (commit f85c4667,
   // 2026-11-26) kernel 11 took 7,000 clocks per visit (350 TFLOP/s), and 5,000 without turns.
   page.predict(
-      "By NVIDIA's figures a processor makes 4,096 operations per clock. How many clocks do the "
+      "By NVIDIA's figures an SM makes 4,096 operations per clock. How many clocks do the "
       "five "
       "products of a visit take, 64 queries and 128 keys with head_dim 128?",
       "clocks", 5 * 2.0 * 64 * 128 * 128 / 4096);
@@ -68,23 +70,23 @@ void lesson_26(Page& page) {
   // each warp stands. Half of the time, the warps that compute were waiting for room to put dQ. The warp
   // that makes that room was busy with its copies: one for each of the tile's 64 rows, and the lanes of
   // a warp issue such copies one after the other, about every 50 clocks. The simulation had been right
-  // about the order of turns, but it had assumed quick hands.
+  // about the order of turns, but it had assumed a warp that issues copies at once.
   //
-  // This plays one visit after the other, with `hands` that each carry one part of dQ at a time:
-  const auto clocks_per_visit = [](double compute, double carry, double spread, int hands) {
+  // This plays one visit after the other, with `adders` that each have one part of dQ under way at a time:
+  const auto clocks_per_visit = [](double compute, double carry, double spread, int adders) {
     const std::vector<double> random = random_values<double>(RandomTensor::q, 10'000);
-    std::vector<double> free(hands);  // when each has put down what it carries
+    std::vector<double> free(adders);  // when each is ready for the next part
     double now = 0;
     for (std::size_t visit = 0; visit < random.size(); ++visit) {
-      double& hand = free[visit % hands];
-      now = std::max(now + compute, hand);
-      hand = now + carry + spread * random[visit];
+      double& ready = free[visit % adders];
+      now = std::max(now + compute, ready);
+      ready = now + carry + spread * random[visit];
     }
     return now / static_cast<double>(random.size());
   };
   Table visits({"who adds a part of dQ", "it takes", "clocks per visit"});
-  const auto row = [&](const char* who, double carry, double spread, int hands) {
-    const double clocks = clocks_per_visit(4050, carry, spread, hands);
+  const auto row = [&](const char* who, double carry, double spread, int adders) {
+    const double clocks = clocks_per_visit(4050, carry, spread, adders);
     visits.row(who, std::lround(carry), std::lround(clocks));
     return clocks;
   };
@@ -108,9 +110,9 @@ void lesson_26(Page& page) {
 
   // ## Checks
   page.check("Saving bytes alone saves no time", steps[1].tflops < steps[0].tflops);
-  page.check("Tensor cores are worth a factor of more than ten",
+  page.check("With tensor cores and bf16, 05 is more than ten times as fast as 04",
              steps[4].tflops > 10 * steps[3].tflops);
-  page.check("Slow hands set the pace", std::abs(by_rows - 7000) < 50);
+  page.check("A slow warp sets the pace", std::abs(by_rows - 7000) < 50);
   page.check("One thread is held up by chance", one > 1.02 * 4050);
   page.check("Two threads are hardly ever", two < 1.01 * 4050);
 }
