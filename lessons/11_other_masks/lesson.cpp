@@ -121,10 +121,11 @@ void lesson_11(Page& page) {
   page.picture("travels.svg", "A block gets shorter from hop to hop",
                block_of_rank_2("causal+window:1536"));
 
-  // `ringscope run` and `simulate` send only what is needed if more than a quarter of all rows would
-  // make the last of the N - 1 hops for nothing. Otherwise, and with `--hops all`, they send
-  // everything. The table has the rows that a ring passes on if it sends what is needed, in a few parts,
-  // and after the slash the fewest: each straight to each rank that needs it (`--scheme groupcast`):
+  // How `ringscope run` and `simulate` decide: if more than a quarter of the rows would travel the last
+  // hop unused, only needed rows are sent; otherwise everything, as with `--hops all`. Each cell of the
+  // table has two numbers of rows. The first is what a ring passes on if it sends what is needed, in a few
+  // parts. The second is the fewest: each row goes straight to each rank that needs it
+  // (`--scheme groupcast`).
   page.table(by_deal({{"causal", "causal"},
                       {"causal, window 1,024", "causal+window:1024"},
                       {"documents, one per rank", eight_texts},

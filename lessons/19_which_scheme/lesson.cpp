@@ -56,7 +56,7 @@ void lesson_19(Page& page) {
 
   // ## Bytes
   //
-  // H query heads share G heads of K and V, of d numbers with e bytes each. A row's carried state has m
+  // H query heads share G KV heads, of d numbers with e bytes each. A row's carried state has m
   // and d outputs in f32, and l in f64 (elsewhere often f32): Z = H (4 d + 12) bytes. For each of its c
   // rows a rank sends, forward:
   //
@@ -66,15 +66,15 @@ void lesson_19(Page& page) {
   //     hybrid      (U-1)/U · ((H + 2G) d e + H (4 d + 4))  +  (N/U - 1) · 2G d e
   //     mesh        (C-1) · (H d e + Z)  +  · 2G d e
   //
-  // In a hybrid (U-1)/U of a rank's numbers go to its group, and as many come from there: its block is
-  // as large as before, with more rows of fewer heads, and makes N/U - 1 hops. Outputs are merged, so
-  // they return in f32, with lse. With fewer query heads than ranks, Ulysses is impossible; with fewer
-  // heads of K and V, these are copied, and cost as much as if G were N.
+  // In a hybrid a rank swaps (U-1)/U of its numbers within its group. Its block then has more rows of fewer
+  // heads, is as large as before, and makes N/U - 1 hops. Its outputs still have to be merged, so they
+  // return in f32, with lse. Ulysses needs at least as many query heads as ranks. KV heads that are fewer
+  // than the ranks are copied, and cost as much as if G were N.
   //
-  // Backward, a ring sends K and V again and N hops of f32 gradients, (N-1) · 2G d e + N · 8G d; an
-  // all-gather saves one of the N. Ulysses swaps dO there, and dQ, dK and dV back. A rank holds Q, its
-  // output in f32, m, l and lse, c H (d e + 4 d + 16) bytes, and 2 blocks of K and V, or N
-  // (all-gather).
+  // Backward, a ring sends K and V once more, and gradients in f32: (N-1) · 2G d e + N · 8G d bytes per
+  // row. An all-gather sends N-1 gradient blocks instead of N. Ulysses swaps dO there, and dQ, dK and dV
+  // back. In memory a rank holds Q, its output in f32, m, l and lse, which are c H (d e + 4 d + 16) bytes,
+  // and 2 blocks of K and V (N in an all-gather).
   page.predict("N = 8, H = 32, G = 8: a ring sends how many times the bytes of Ulysses?", "times",
                8 * 8 / double{32 + 8});
   Table moved({"8 ranks of 4,096 rows", "what moves", "forward", "backward", "held, forward"});
@@ -100,7 +100,7 @@ void lesson_19(Page& page) {
   // next one while the first is computed.) These are simulated times of one layer forward, causal,
   // on eight H100s (64 in E) at 0.65 of their peak (lesson 12), in five situations:
   //
-  // - **A**: one node, NVLink, 65,536 tokens, 32 query heads and 8 of K and V.
+  // - **A**: one node, NVLink, 65,536 tokens, 32 query heads and 8 KV heads.
   // - **B**: the same with 4,096 tokens. A rank has 512 rows, which is below the crossover.
   // - **C**: two nodes of four, with four InfiniBand cards each between them, 32,768 tokens.
   // - **D**: InfiniBand between all, 32,768 tokens, and 32 heads of each kind, so none are shared.
@@ -175,7 +175,7 @@ void lesson_19(Page& page) {
   // ## On paper
   page.predict("N = 4, H = G = 8: which share of the ring's bytes does Ulysses send?", "%",
                100 * (3 / 4.0 * (2 * 8 + 2 * 8)) / (3 * 2 * 8));
-  page.predict("16 ranks, 8 heads of K and V: what is the largest U of a hybrid?", "ranks", 8);
+  page.predict("16 ranks, 8 KV heads: what is the largest U of a hybrid?", "ranks", 8);
 
   // ## Checks
   page.check("The formulas are what the loops send", as_formulas);

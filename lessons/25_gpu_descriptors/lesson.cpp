@@ -85,14 +85,15 @@ void lesson_25(Page& page) {
   found.row("the start moves by 8 numbers, not 16", wrong_step);
   page.table(found);
 
-  // No mistake raises an error: one address in range is as good as another. Yet 512 values are
-  // right without a swizzle, and not by chance. Where a row of A and one of B have the same number
-  // mod 8, the instruction reads both rows' units in the same wrong order, which changes no sum.
+  // No mistake raises an error, because every address that is read lies in shared memory. In the second
+  // line an eighth of the values is right, and not by chance. Such a value comes from a row of A and a row
+  // of B whose numbers are equal mod 8. The instruction then reads the units of both in the same wrong
+  // order, and the order of its terms changes no sum.
   //
   // ## Softmax beside it
   //
   // Between the two products of a tile lies softmax, and tensor cores cannot compute exp. By NVIDIA's
-  // figures a processor of a Hopper GPU makes 2,048 products of 16-bit numbers per clock, but 16 exp. A tile of
+  // figures an SM of a Hopper GPU makes 2,048 products of 16-bit numbers per clock, but 16 exp. A tile of
   // 128 queries and 128 keys, head_dim 128, has 2 * 128 * 128 * 128 products: 2,048 clocks.
   const Guess guess = page.predict("How many clocks do its exps take?", "clocks");
   const auto products = [](double head_dim) { return 2 * 128 * 128 * head_dim / 2048; };
