@@ -57,6 +57,7 @@ inline Recording in_even_steps(Recording recording) {
       if (event.lane == Lane::wait) continue;
       event.begin_ns = event.step * ms;
       event.end_ns = event.begin_ns + (event.lane == Lane::compute ? ms : 8 * ms / 10);
+      event.cpu_ns = event.lane == Lane::compute ? ms : 0;
       event.moved_ns = 0;
       computed = std::max(computed, event.end_ns);
     }

@@ -145,6 +145,17 @@ std::string section_of(std::string_view path, const std::string& label) {
   return "";
 }
 
+std::vector<std::string> paragraphs_of(const std::string& text) {
+  std::vector<std::string> paragraphs(1);
+  for (const std::string& line : lines_of(text))
+    if (!line.empty())
+      paragraphs.back() += line + "\n";
+    else if (!paragraphs.back().empty())
+      paragraphs.emplace_back();
+  if (paragraphs.back().empty()) paragraphs.pop_back();
+  return paragraphs;
+}
+
 std::vector<Lesson> read_lessons() {
   std::vector<Lesson> lessons;
   for (const EmbeddedLesson& embedded : embedded_lessons()) {
@@ -155,6 +166,10 @@ std::vector<Lesson> read_lessons() {
       throw std::logic_error(lesson.path() + ": " + error.what());
     }
     lesson.elsewhere = section_of("lessons/elsewhere.txt", lesson.label());
+    lesson.worked = paragraphs_of(section_of("lessons/answers.txt", lesson.label()));
+    for (const EmbeddedFile& file : embedded_files())
+      if (file.path == "lessons/python/" + lesson.folder.substr(3) + ".py")
+        lesson.python = file.text;
     lessons.push_back(std::move(lesson));
   }
   return lessons;

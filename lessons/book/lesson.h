@@ -50,6 +50,8 @@ struct Lesson {
   void (*run)(Page&) = nullptr;
   LessonSource source;
   std::string elsewhere;  // Markdown: its section of lessons/elsewhere.txt; what breaks first
+  std::vector<std::string> worked = {};  // Markdown: how each question on paper is answered
+  std::string python = {};               // its idea in NumPy, from lessons/python
 
   std::string path() const { return "lessons/" + folder + "/lesson.cpp"; }
   std::string label() const;  // 01

@@ -149,6 +149,9 @@ Told Page::tell() {
   if (!last.empty()) prose("## Elsewhere\n\n" + last.substr(end));
   for (const Asked& asked : asked_)
     if (!asked.answered) throw std::logic_error("'" + asked.question + "' is never answered");
+  if (worked_ != lesson_.worked.size())
+    throw std::logic_error(fmt::format("{}: {} questions on paper, {} in lessons/answers.txt",
+                                       lesson_.folder, worked_, lesson_.worked.size()));
   const std::vector<int> next = lesson_.next();
   std::string links = links_to(next, "../", true);
   if (!next.empty()) links = ": " + links;
@@ -185,8 +188,13 @@ void Page::show_until(int line) {
 
 void Page::prose(const std::string& markdown) {
   std::string text;
-  for (const std::string& line : lines_of(markdown))
+  for (const std::string& line : lines_of(markdown)) {
+    if (line.starts_with("## ")) on_paper_ = line == "## On paper";
+    if (line == "## Checks" && !lesson_.python.empty())
+      text += "<details><summary>The same in NumPy</summary>\n\n```python\n" + lesson_.python +
+              "```\n</details>\n\n";
     text += (line.starts_with("    ") ? line : with_links(line)) + "\n";
+  }
   paragraph(text);
 }
 
@@ -219,8 +227,10 @@ void Page::answer(const Guess& guess, const Cell& actual, At at) {
 void Page::fold(const Guess& guess, const std::string& answer) {
   Asked& asked = asked_.at(guess.number);
   asked.answered = true;
-  paragraph(fmt::format("<details><summary>Answer{}</summary>\n\n{}\n</details>",
-                        just_asked_ ? "" : ": " + asked.question, answer));
+  std::string how;
+  if (on_paper_ && worked_++ < lesson_.worked.size()) how = "\n\n" + lesson_.worked[worked_ - 1];
+  paragraph(fmt::format("<details><summary>Answer{}</summary>\n\n{}{}\n</details>",
+                        just_asked_ ? "" : ": " + asked.question, answer, how));
   if (!asked.prediction.empty()) reader_->show("You predicted " + asked.prediction + ".");
 }
 

@@ -178,7 +178,8 @@ class Page {
   Terminal* reader_;
   std::size_t shown_ = 0;  // number of pieces
   std::vector<Asked> asked_;
-  bool in_list_ = false, just_asked_ = false;
+  bool in_list_ = false, just_asked_ = false, on_paper_ = false;
+  std::size_t worked_ = 0;  // number of questions on paper that were answered
   Told told_;
 };
 

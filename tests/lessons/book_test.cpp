@@ -12,6 +12,7 @@
 
 #include "core/base/error.h"
 #include "core/trace/chrome_trace.h"
+#include "lessons/book/ending.h"
 #include "lessons/book/lesson.h"
 #include "lessons/book/page.h"
 #include "lessons/book/terminal.h"
@@ -203,7 +204,7 @@ void from_elsewhere(Page& page) {
 #line 8 "lessons/02_woven/lesson.cpp"
   page.check("on a line of code", true);
 }
-#line 204 "tests/lessons/book_test.cpp"
+#line 208 "tests/lessons/book_test.cpp"
 // clang-format on
 
 Lesson lesson_that(void (*run)(Page&)) { return {2, "02_woven", run, parse_lesson(kText, 2), ""}; }
@@ -294,6 +295,62 @@ TEST(Weaving, AReaderIsAskedAndMayStop) {
 TEST(Weaving, RefusesQuestionsWithoutAnswerAndCallsThatStandElsewhere) {
   EXPECT_THROW(tell(lesson_that(never_answered)), std::logic_error);
   EXPECT_THROW(tell(lesson_that(from_elsewhere)), std::logic_error);
+}
+
+// A question on paper and its answer.
+constexpr const char* kOnPaper = R"(// # On paper
+// > A test.
+//
+// ## On paper
+void lesson_02(Page& page) {
+  page.predict("Two and two?", "", 4);
+  // ## Checks
+  page.check("This holds", true);
+}
+)";
+// clang-format off
+void on_paper(Page& page) {
+#line 6 "lessons/02_woven/lesson.cpp"
+  page.predict("Two and two?", "", 4);
+
+  page.check("This holds", true);
+}
+#line 319 "tests/lessons/book_test.cpp"
+// clang-format on
+
+TEST(Weaving, WorksOutEachQuestionOnPaperAndShowsTheIdeaInNumPyBeforeTheChecks) {
+  Lesson lesson{2, "02_woven", on_paper, parse_lesson(kOnPaper, 2), ""};
+  EXPECT_THROW(tell(lesson), std::logic_error) << "not worked out";
+  lesson.worked = {"Count.\n"};
+  lesson.python = "print(2 + 2)\n";
+  expect_in_order(tell(lesson).page, {"Two and two?", "**4**\n\nCount.\n", "The same in NumPy",
+                                      "```python\nprint(2 + 2)\n```", "## Checks"});
+  lesson.worked.push_back("Nobody asked.\n");
+  EXPECT_THROW(tell(lesson), std::logic_error);
+}
+
+TEST(Endings, InEvenStepsNoHopArrivesBeforeItSetsOffAndOnlyVainWaitsAreLeft) {
+  Recording failed = small_recording();
+  failed.info.base_time_ns = 7;
+  const auto add = [&](std::size_t rank, Lane lane, int step, std::int64_t begin, std::int64_t end) {
+    TraceEvent event;
+    event.lane = lane;
+    event.step = step;
+    event.begin_ns = begin;
+    event.end_ns = end;
+    failed.events[rank].push_back(event);
+  };
+  add(0, Lane::compute, 0, 5, 9);
+  add(0, Lane::send, 0, 8, 9);
+  add(0, Lane::wait, 1, 9, 1000);
+  add(1, Lane::recv, 0, 2, 3);
+  add(1, Lane::wait, 1, 3, 20);
+  const Recording even = in_even_steps(failed);
+  EXPECT_EQ(even.info.base_time_ns, 0);
+  ASSERT_EQ(even.events[0].size(), 3u);
+  ASSERT_EQ(even.events[1].size(), 1u) << "its wait ended";
+  EXPECT_LE(even.events[0][1].begin_ns, even.events[1][0].begin_ns);
+  EXPECT_GE(even.events[0][2].begin_ns, even.events[0][0].end_ns);
 }
 
 class Recordings : public ProgramTest {};
