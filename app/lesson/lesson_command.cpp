@@ -37,6 +37,7 @@ struct LessonOptions {
   std::vector<std::string> words;
   bool no_pause = false;
   bool check = false;                // the learner's exercise instead of the lesson
+  bool python = false;               // that of a step of the learner's ring in Python
   std::optional<int> hint;           // 1 to 3: for a step of the learner's ring
   std::optional<std::string> take;   // "ours" or "stub": begin that step from there
   std::optional<std::string> page;   // write Markdown there instead; "-": to stdout
@@ -151,15 +152,21 @@ std::pair<std::string, int> output_of(const std::string& command) {
 
 namespace fs = std::filesystem;
 
-// Return the path of the file that the learner edits, as seen from here.
-std::string exercise_path(const Lesson& lesson) {
-  return fs::proximate(fs::path(RINGSCOPE_SOURCE_DIR) / lesson.exercise()).string();
+// Return the file that the learner edits.
+fs::path exercise_of(const Lesson& lesson, bool python) {
+  const fs::path path = fs::path(RINGSCOPE_SOURCE_DIR) / lesson.exercise();
+  return python ? fs::path(path).replace_extension(".py") : path;
+}
+// Return its path as seen from here.
+std::string exercise_path(const Lesson& lesson, bool python) {
+  return fs::proximate(exercise_of(lesson, python)).string();
 }
 
 // Copy a step of the learner's ring from the stubs or from our solutions. What is there is kept in a
 // file whose name ends in .old.
-void take_step(const Lesson& lesson, const std::string& from) {
-  const fs::path root = RINGSCOPE_SOURCE_DIR, mine = root / lesson.exercise();
+void take_step(const Lesson& lesson, bool ours, bool python) {
+  const fs::path root = RINGSCOPE_SOURCE_DIR, mine = exercise_of(lesson, python);
+  const char* const from = ours ? "solutions" : python ? "my_ring/python" : "my_ring";
   try {
     fs::create_directories(mine.parent_path());
     if (fs::exists(mine)) fs::rename(mine, mine.string() + ".old");
@@ -167,8 +174,45 @@ void take_step(const Lesson& lesson, const std::string& from) {
   } catch (const fs::filesystem_error& error) {
     throw RunError(error.what());
   }
-  print_out(fmt::format("{} made from {}\n", exercise_path(lesson),
-                        from == "my_ring" ? "the stub" : "our version"));
+  print_out(fmt::format("{} made from {}\n", exercise_path(lesson, python),
+                        ours ? "our version" : "the stub"));
+}
+
+// Make the steps up to this one that the learner lacks from their stubs.
+void make_missing_steps(const Lesson& lesson, bool python) {
+  for (const Lesson& step : lessons::all_lessons())
+    if (!step.hints().empty() && step.number <= lesson.number &&
+        !fs::exists(exercise_of(step, python)))
+      take_step(step, false, python);
+}
+
+void name_next_step(const Lesson& lesson) {
+  const auto next = std::ranges::find_if(lessons::all_lessons(), [&](const Lesson& other) {
+    return other.number > lesson.number && !other.hints().empty();
+  });
+  if (next != lessons::all_lessons().end())
+    print_out(fmt::format("the next step of your ring: lesson {}\n", next->number));
+}
+
+// Return a Python that has NumPy.
+std::string python_with_numpy() {
+  for (const char* const python : {"python3", "/usr/bin/python3"})
+    if (output_of(fmt::format("{} -c 'import numpy'", python)).second == 0) return python;
+  throw InputError("--python: no python3 with NumPy found; accepted: one, such as python3-numpy's");
+}
+
+int check_in_python(const Lesson& lesson) {
+  const std::string python = python_with_numpy();
+  make_missing_steps(lesson, true);
+  print_out(exercise_path(lesson, true) + "\n");
+  const fs::path root = RINGSCOPE_SOURCE_DIR;
+  const auto [results, status] = output_of(
+      fmt::format("PYTHONDONTWRITEBYTECODE=1 {} {} {} {}", python,
+                  shell_word((root / "lessons/my_ring/python/check.py").string()), lesson.number,
+                  shell_word(exercise_of(lesson, true).parent_path().string())));
+  print_out(results);
+  if (status == 0) name_next_step(lesson);
+  return status == 0 ? 0 : 1;
 }
 
 int check_exercise(const Lesson& lesson, const std::string& out) {
@@ -183,12 +227,9 @@ int check_exercise(const Lesson& lesson, const std::string& out) {
         fmt::format("--check: '{}', where this program was built, is gone; accepted: a program "
                     "beside its build",
                     folder));
-  const std::string header = exercise_path(lesson);
+  const std::string header = exercise_path(lesson, false);
   const bool is_step = !lesson.hints().empty();
-  for (const Lesson& step : lessons::all_lessons())
-    if (is_step && !step.hints().empty() && step.number <= lesson.number &&
-        !fs::exists(fs::path(RINGSCOPE_SOURCE_DIR) / step.exercise()))
-      take_step(step, "my_ring");
+  if (is_step) make_missing_steps(lesson, false);
   print_out(header + "\n");
   // Take the launcher's lock, because two builds of one folder at a time would spoil it.
   const std::string lock = (fs::path(RINGSCOPE_SOURCE_DIR) / "build/.lock").string();
@@ -208,11 +249,7 @@ int check_exercise(const Lesson& lesson, const std::string& out) {
   }
   const auto [results, status] = output_of(run);
   print_out(results);
-  const auto next = std::ranges::find_if(lessons::all_lessons(), [&](const Lesson& other) {
-    return other.number > lesson.number && !other.hints().empty();
-  });
-  if (status == 0 && is_step && next != lessons::all_lessons().end())
-    print_out(fmt::format("the next step of your ring: lesson {}\n", next->number));
+  if (status == 0 && is_step) name_next_step(lesson);
   if (status == 0) return 0;
   if (status != 1) print_error(fmt::format("{}: its test ended with status {}", header, status));
   return 1;
@@ -253,9 +290,11 @@ void check(const LessonOptions& lesson) {
                   "one lesson at a time");
   if (lesson.check && !is_lesson)
     contradiction("--check", "given without a lesson", "lesson N --check");
+  const bool is_step =
+      is_lesson && !lessons::lesson_of_number(*lesson_number(lesson)).hints().empty();
   if (lesson.hint || lesson.take) {
     const char* const flag = lesson.hint ? "--hint" : "--take";
-    if (!is_lesson || lessons::lesson_of_number(*lesson_number(lesson)).hints().empty())
+    if (!is_step)
       contradiction(flag, "given without a step of your ring", "lesson 3, 4, 6, 7, 8, 9, 13 or 16");
     if (lesson.check || lesson.page || (lesson.hint && lesson.take))
       contradiction(flag, "given beside another thing to do", "one of them");
@@ -263,6 +302,9 @@ void check(const LessonOptions& lesson) {
       contradiction(flag, fmt::format("'{}' given", *lesson.take), "ours, stub");
   }
   if (lesson.check && lesson.page) contradiction("--check", "given beside --page", "one of them");
+  if (lesson.python && !(is_step && (lesson.check || lesson.take)))
+    contradiction("--python", "given without a check of a step of your ring",
+                  "--check or --take with lesson 3, 4, 6, 7, 8, 9, 13 or 16");
   if (lesson.page && lesson.words.size() > 1)
     contradiction("--page", "given beside a name", "lesson glossary|zoo --page FILE");
 }
@@ -284,14 +326,15 @@ int carry_out(const LessonOptions& options) {
     return 0;
   }
   const Lesson& lesson = lessons::lesson_of_number(*number);
-  if (options.check) return check_exercise(lesson, options.out);
+  if (options.check)
+    return options.python ? check_in_python(lesson) : check_exercise(lesson, options.out);
   if (options.hint) {
     const std::string hint = lesson.hints().at(static_cast<std::size_t>(*options.hint - 1));
     own_terminal(false).show(hint);
     return 0;
   }
   if (options.take) {
-    take_step(lesson, *options.take == "ours" ? "solutions" : "my_ring");
+    take_step(lesson, *options.take == "ours", options.python);
     return 0;
   }
   if (!options.page) return tell_lesson(lesson, options);
@@ -318,6 +361,8 @@ Finish declare_lesson(CommandFlags& flags) {
               "is this? (or one, by its name); challenge");
   flags.flag("--no-pause", lesson->no_pause, "tell all of it at once and ask nothing");
   flags.flag("--check", lesson->check, "build and test your version of the lesson's exercise");
+  flags.flag("--python", lesson->python,
+             "with --check or --take: a step of your ring in Python, with NumPy");
   flags.integer("--hint", lesson->hint, "a hint for a step of your ring; 3 is nearly the answer", 1,
                 3);
   flags.text("--take", "FROM", lesson->take,

@@ -165,8 +165,8 @@ void lesson_03(Page& page) {
   // Here your own ring begins, in the folder `my_ring` at the top of the clone, which git ignores.
   // `./ringscope lesson 3 --check` makes `my_ring/03_online_softmax.h` there from a stub. Write
   // `carry_on` in it, also for forbidden keys and scores of 1,000, and check again. `--hint 1` to `3`
-  // help, `--take ours` goes on from our version, `--take stub` starts over. All steps share a header,
-  // with `dot(a, b)`, `add(a, factor, b)`, which adds factor times b to a, and:
+  // help, `--take ours` goes on from our version, `--take stub` starts over. `--check --python` checks
+  // your steps in Python. Those in C++ share a header, with `dot(a, b)`, `add(a, factor, b)` and:
   page.region("lessons/my_ring/given.h", "states");
 }
 

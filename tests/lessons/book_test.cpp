@@ -332,7 +332,8 @@ TEST(Weaving, WorksOutEachQuestionOnPaperAndShowsTheIdeaInNumPyBeforeTheChecks) 
 TEST(Endings, InEvenStepsNoHopArrivesBeforeItSetsOffAndOnlyVainWaitsAreLeft) {
   Recording failed = small_recording();
   failed.info.base_time_ns = 7;
-  const auto add = [&](std::size_t rank, Lane lane, int step, std::int64_t begin, std::int64_t end) {
+  const auto add = [&](std::size_t rank, Lane lane, int step, std::int64_t begin,
+                       std::int64_t end) {
     TraceEvent event;
     event.lane = lane;
     event.step = step;

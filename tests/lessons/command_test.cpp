@@ -54,6 +54,8 @@ TEST_F(LessonCommand, SaysWhatIsAccepted) {
                                              {"lesson", "3", "--hint", "4"},
                                              {"lesson", "3", "--hint", "1", "--check"},
                                              {"lesson", "3", "--take", "mine"},
+                                             {"lesson", "3", "--python"},
+                                             {"lesson", "1", "--check", "--python"},
                                              {"lesson", "glossary", "no such word"},
                                              {"lesson", "challenge", "plan"}}) {
     const ProgramResult result = run(words);
