@@ -30,6 +30,7 @@ BESIDE_LESSONS = {
     "lessons/glossary.md": "Glossary",
     "lessons/zoo.md": "Bug zoo",
     "lessons/challenges.md": "Challenges",
+    "lessons/cheat_sheet.md": "Cheat sheet",
     "lessons/claims.md": "Claims, tested",
     "bench/published/scoreboard.md": "Scoreboard",
 }

@@ -166,6 +166,7 @@ std::vector<Lesson> read_lessons() {
       throw std::logic_error(lesson.path() + ": " + error.what());
     }
     lesson.elsewhere = section_of("lessons/elsewhere.txt", lesson.label());
+    lesson.takeaways = section_of("lessons/takeaways.txt", lesson.label());
     lesson.worked = paragraphs_of(section_of("lessons/answers.txt", lesson.label()));
     for (const EmbeddedFile& file : embedded_files())
       if (file.path == "lessons/python/" + lesson.folder.substr(3) + ".py")

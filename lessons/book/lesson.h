@@ -52,6 +52,7 @@ struct Lesson {
   std::string elsewhere;  // Markdown: its section of lessons/elsewhere.txt; what breaks first
   std::vector<std::string> worked = {};  // Markdown: how each question on paper is answered
   std::string python = {};               // its idea in NumPy, from lessons/python
+  std::string takeaways = {};            // Markdown: three items
 
   std::string path() const { return "lessons/" + folder + "/lesson.cpp"; }
   std::string label() const;  // 01
@@ -72,7 +73,8 @@ std::span<const Lesson> all_lessons();
 const Lesson& lesson_of_number(int number);
 
 // Return the minutes that reading takes: 200 words per minute, 4 s per line of code, and half a
-// minute for each question and each table. A lesson takes at most ten.
+// minute for each question and each table. What is folded and the three things at the end don't count.
+// A lesson takes at most ten.
 double reading_minutes(const Lesson& lesson);
 
 // An order in which to read some of the lessons, for readers who want one thing. Each lesson comes after

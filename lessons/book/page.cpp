@@ -142,6 +142,7 @@ Told Page::tell() {
       lesson_.needs().empty() ? "" : " · read before: " + links_to(lesson_.needs(), "../", false)));
   lesson_.run(*this);
   show_until(lesson_.source.line_count + 1);
+  if (!lesson_.takeaways.empty()) prose("## Three things to keep\n\n" + lesson_.takeaways);
   const std::string& last = lesson_.elsewhere;
   const std::size_t end = last.starts_with("What breaks if ") ? last.find('\n') + 1 : 0;
   const std::size_t mark = last.find('?') + 1;

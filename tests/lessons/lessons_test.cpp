@@ -124,6 +124,9 @@ TEST_P(EveryLesson, IsShortAndSaysWhatIsKnownAndWhatIsNew) {
   EXPECT_LE(new_terms(lesson()).size(), 2u) << testing::PrintToString(new_terms(lesson()));
   expect_explained(new_terms(lesson()), lesson().number);
   EXPECT_NE(lesson().elsewhere, "") << "no section in lessons/elsewhere.txt";
+  const std::vector<std::string> takeaways = lines_of(lesson().takeaways);
+  EXPECT_EQ(takeaways.size(), 3u);
+  for (const std::string& line : takeaways) EXPECT_TRUE(line.starts_with("- ")) << line;
   expect_explained(terms_in(lesson().elsewhere), lesson().number);
 }
 
