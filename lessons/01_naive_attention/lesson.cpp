@@ -90,7 +90,7 @@ void lesson_01(Page& page) {
   //
   // ## A first way out
   //
-  // Row i of out needs row i of Q, and no other query. So rows can be computed a block at a time, and
+  // Row i of out needs row i of Q, and no other query. Rows can therefore be computed a block at a time, and
   // each block's part of P can be thrown away. The function can do that (D is 64 here, so the scale is
   // 1/8):
   const AttentionShape shape{.seqlen = 2048, .head_dim = 64};
@@ -103,7 +103,7 @@ void lesson_01(Page& page) {
   page.value("64 rows of P at a time take", bytes(64.0 * 2048 * 4));
   page.value("all of P takes", bytes(2048.0 * 2048 * 4));
 
-  // So splitting the queries is easy. But each of these rows still needs all keys at once, because
+  // Splitting the queries is easy, then. But each of these rows still needs all keys at once, because
   // a softmax weight is divided by a sum over the whole row. To split the keys as well, we need a
   // softmax that can stop and go on. Lessons 2 and 3 build it.
   //

@@ -42,7 +42,7 @@ void lesson_02(Page& page) {
 
   // One more, and exp is infinite. A score is a sum of D products, divided by √D, which keeps it small on
   // average. If the numbers of q and k are independent, with mean 0 and variance 1, each product has
-  // variance 1 · 1, and variances of independent terms add up. So a sum of D products has variance D,
+  // variance 1 · 1, and variances of independent terms add up. A sum of D products thus has variance D,
   // and its size is about √D. Divided by √D it is about 1, whatever D is. In 4,000 random pairs:
   Table sizes({"D", "size of a sum of D products", "√D", "divided by √D"});
   double off = 0;  // largest distance of the last column from 1
@@ -78,7 +78,7 @@ void lesson_02(Page& page) {
   // ## Subtract the largest
   //
   // A weight is a ratio, and a ratio does not change when both of its sides are multiplied by the
-  // same number. So we may multiply every exp by exp(-m), with any m that we like:
+  // same number. We may therefore multiply every exp by exp(-m), with any m that we like:
   //
   //     exp(s) / Σ exp(s)  =  exp(s - m) / Σ exp(s - m)
   //
@@ -140,7 +140,7 @@ void lesson_02(Page& page) {
   // keys has lse = -∞, since l = 0, and -∞ - (-∞) is NaN again. So whoever computes weights from lse,
   // or merges results by it, must treat such rows apart.
   //
-  // But m is the largest of all scores. So it seems that the whole row must be there before the first
+  // But m is the largest of all scores, and it seems that the whole row must be there before the first
   // exp, and rows are as long as the text. Lesson 3 shows that this is not so.
   //
   // ## On paper

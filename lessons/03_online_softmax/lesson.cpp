@@ -32,7 +32,7 @@ void lesson_03(Page& page) {
   //
   //     exp(score - 5) = exp(score - 3) exp(3 - 5)
   //
-  // So every old term is multiplied by the same factor, and therefore so are both sums. The old m is
+  // Every old term is multiplied by the same factor, and so are both sums. The old m is
   // the unit that the sums are measured in, and the factor changes the unit. The *carried state* is m,
   // l and out_accum. The function `carry_on` carries it on by one step; the exercise asks you to write
   // it. A key with the score -inf counts for nothing (masks will use that), and -inf - -inf, which is
@@ -141,7 +141,7 @@ void lesson_03(Page& page) {
   }
   page.table(errors);
 
-  // The size of the pieces hardly matters. So the pieces may be chosen to fit a cache, or lie on
+  // The size of the pieces hardly matters, so they may be chosen to fit a cache, or lie on
   // different machines. Lesson 4 takes blocks of both, queries and keys.
   //
   // ## On paper

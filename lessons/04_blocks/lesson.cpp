@@ -93,7 +93,7 @@ void lesson_04(Page& page) {
   page.predict("768 keys, and 768 queries in blocks of 48. How often is each row of K, V fetched?",
                "times", static_cast<double>(count.kv_rows_read) / kTokens);
 
-  // It is fetched once for each block of queries. So taller tiles fetch K and V less often, while
+  // It is fetched once for each block of queries. Taller tiles fetch K and V less often, while
   // their width makes no difference to that. Wide tiles take memory for their scores. Narrow ones
   // rescale more often: a row's state gets a factor (lesson 3) for every piece of the keys.
   Table cuts({"tile", "a row of K, V is fetched", "a state is rescaled", "scores held", "error"});

@@ -19,7 +19,7 @@
 //     ...
 //
 // Queries could travel instead, but a query with its state has 2 D + 2 numbers, and a row of K and V
-// has 2 D. Also, models often have fewer KV heads than query heads (lesson 10). So K and V travel.
+// has 2 D. Also, models often have fewer KV heads than query heads (lesson 10). Therefore K and V travel.
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_05 {
@@ -27,7 +27,7 @@ void lesson_05(Page& page) {
   // ## How much must travel
   Problem config = ring_job(4, 4096, 4);  // 4 heads of 64, 4,096 tokens, 4 ranks
 
-  // Take 4,096 tokens, 4 heads, head_dim 64, and four bytes per number. So all of K and V are 2 · 4 ·
+  // Take 4,096 tokens, 4 heads, head_dim 64, and four bytes per number. All of K and V are then 2 · 4 ·
   // 4,096 · 64 · 4 bytes = 8 MiB, and each rank begins with a quarter of them.
   const Guess guess = page.predict("How much must every rank receive from others?", "MiB");
   const double all_kv = 2.0 * 4 * 4096 * 64 * 4, missing = all_kv * 3 / 4;

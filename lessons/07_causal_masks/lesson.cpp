@@ -55,7 +55,7 @@ void lesson_07(Page& page) {
   //
   // Say that a full block takes a time of 1. No rank has more work than rank N-1 in any step, and its
   // steps take N - ½ in all. All ranks together have work for N²/2. Shared evenly, that would be N/2 for
-  // each. So the ring reaches this share of the best possible speed:
+  // each. The ring thus reaches this share of the best possible speed:
   //
   //     (N/2) / (N - ½)  =  N / (2N - 1)
   //

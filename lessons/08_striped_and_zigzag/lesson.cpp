@@ -33,7 +33,7 @@ void lesson_08(Page& page) {
   //
   // Rank 2 meets the block of rank 1. Its row i is token 4i + 2, and their row j is token 4j + 1. The
   // mask allows 4j + 1 ≤ 4i + 2, which is j ≤ i. When rank 1 meets the block of rank 2, it allows
-  // 4j + 2 ≤ 4i + 1, which is j < i. So every meeting is a triangle, with its diagonal or without:
+  // 4j + 2 ≤ 4i + 1, which is j < i. Every meeting is a triangle, with its diagonal or without:
   //
   //     owner ≤ rank        j ≤ i        c (c + 1) / 2 pairs         c = rows per rank
   //     owner > rank        j < i        c (c - 1) / 2 pairs
@@ -89,7 +89,7 @@ void lesson_08(Page& page) {
 
   // ## Chunks from both ends
   //
-  // An early token sees few keys, and a late one many. So cut the text into 2N chunks, and pair the
+  // An early token sees few keys, and a late one many. Cut the text into 2N chunks, and pair the
   // first with the last, the second with the last but one. This is the *zigzag* partition:
   //
   //     4 ranks, chunks 0 to 7        rank 0   0 7
@@ -98,7 +98,7 @@ void lesson_08(Page& page) {
   //                                   rank 3   3 4
   //
   // Rank 1 meets the block of rank 3, which has chunks 3 and 4. Chunk 1 comes before both, and chunk 6
-  // after both. So half of the queries see the whole block, and the other half see nothing.
+  // after both. Half of the queries see the whole block, and the other half see nothing.
   page.predict("Rank 3 meets the block of rank 1. Which share of the pairs is allowed?", "%",
                100 * static_cast<double>(predicted_pairs(zigzag, 3, 2)) / (1024.0 * 1024.0));
 

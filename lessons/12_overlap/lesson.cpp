@@ -16,7 +16,7 @@
 //     computing   2 · 2 · d · H · c² / F        two matrix products; a product and a sum in each
 //     sending     2 · d · G · c · e / B         K and V
 //
-// Twice the rows mean four times the computing, and twice the sending. So from some c on computing
+// Twice the rows mean four times the computing, and twice the sending. From some c on computing
 // takes longer. Where they are equal, d and one c cancel out, which leaves the *crossover*:
 //
 //     c* = (F/B) · (e/2) · (G/H)
@@ -115,7 +115,7 @@ void lesson_12(Page& page) {
   //
   // State space models, such as Mamba, need far fewer rows: in place of keys they pass on a state of
   // fixed size, so a hop takes the same time at any length. But a rank needs the state that all ranks
-  // before it leave behind. So ranks wait in turn, or combine states in a scan of log2 N steps.
+  // before it leave behind. Ranks then wait in turn, or combine states in a scan of log2 N steps.
   page.predict("How many of the H100s with InfiniBand can 1,048,576 tokens keep busy, at most?",
                "ranks", std::floor(1048576 / 19788.0));
 

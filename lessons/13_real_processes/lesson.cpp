@@ -63,7 +63,7 @@ void lesson_13(Page& page) {
   page.region("core/processes/mpi/mpi_hop.cpp", "progress");
 
   // Somebody must ask often, because many MPIs move a block only while being asked. A rank that
-  // computes a whole step without asking gets its hop after the step, not under it. So each rank has a
+  // computes a whole step without asking gets its hop after the step, not under it. Each rank therefore has a
   // second thread that does little else.
   //
   // ## Dead, or thinking?

@@ -28,8 +28,8 @@ void lesson_14(Page& page) {
   //
   // ## Where a row stands
   //
-  // `turn` makes attention see the order of the text. **Rotary positions** take the numbers of a
-  // query or key in pairs, and turn each pair by its position times a frequency. In a score of two
+  // `turn` makes attention see the order of the text. **RoPE**, rotary positions, takes the numbers of a
+  // query or key in pairs, and turns each pair by its position times a frequency. In a score of two
   // turned rows only their distance is left.
   page.region("core/training/layers.cpp", "angle");
 

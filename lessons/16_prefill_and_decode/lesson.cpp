@@ -53,7 +53,7 @@ void lesson_16(Page& page) {
   page.value("to compute the attention", fixed(1e3 * flops / gpu.peak_flops(DType::bf16), 2), "ms");
 
   // Each of eight ranks reads an eighth of the cache, in 0.64 ms, and its whole copy of the weights
-  // (lesson 14). So eight ranks are 1.8 times as fast as one, not 8 times, and the merging below costs
+  // (lesson 14). Eight ranks are 1.8 times as fast as one, not 8 times, and the merging below costs
   // some of that. Only tensor parallel ranks read just a part of the weights (lesson 15).
   //
   // ## The wrong way round
@@ -126,7 +126,7 @@ void lesson_16(Page& page) {
   // The new token's key and value belong to the cache, too. The ranks take turns:
   page.region("core/training/decode_attention.cpp", "append");
 
-  // So shares of what was written differ by one row at most. The prompt's partition does not matter,
+  // Shares of what was written differ by one row at most. The prompt's partition does not matter,
   // because the newest query sees all keys: no rank is idle.
   //
   // ## A model that writes

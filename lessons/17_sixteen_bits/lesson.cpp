@@ -10,7 +10,7 @@
 // ## Counting to a thousand
 //
 // Models store numbers in *bf16*: the upper half of an f32. It keeps the f32's range, up to 3.4 · 10³⁸,
-// but only 8 significant bits in place of 24. So it has every whole number up to 256; then the next one
+// but only 8 significant bits in place of 24. It has every whole number up to 256; then the next one
 // is 258. *f16* has 11 significant bits. Add 1,000 ones, and round the sum after each:
 #include "core/base/dtype.h"
 #include "lessons/book/tables.h"

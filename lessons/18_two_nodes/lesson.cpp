@@ -44,7 +44,7 @@ void lesson_18(Page& page) {
   //
   // Four ranks need each block that comes from the other node. A *two-level ring* makes use of that.
   // Inside each node the four blocks go round in a small ring, four steps. Meanwhile each rank sends
-  // its block to its partner in the other node, for the next four steps. So a crossing has four steps
+  // its block to its partner in the other node, for the next four steps. A crossing then has four steps
   // of computing beside it, and each GPU of a node can use a network card of its own.
   Scenario two_level = ring;
   two_level.job.scheme = scheme_named("two-level");
@@ -88,7 +88,7 @@ void lesson_18(Page& page) {
   const double same = run(long_flat).wall_s / run(long_nested).wall_s;
   page.table(crossing);
 
-  // So what two levels gain is mostly time for the crossing, and the use of more cards. Where a step
+  // What two levels gain is mostly time for the crossing, and the use of more cards. Where a step
   // takes longer than the slow hop, they gain nothing:
   page.value("with 16,384 rows per rank a flat ring takes",
              fmt::format("{:.3f} times as long", same));

@@ -47,7 +47,7 @@ void lesson_20(Page& page) {
   // ## What to change first
   //
   // Start with the largest bill. **Recomputation of whole layers** keeps only a layer's input, and
-  // computes the layer once more before its backward pass. So one layer's activations exist at a time:
+  // computes the layer once more before its backward pass. Only one layer's activations exist at a time:
   const double kept = layers * rows * width * 2;
   // Then the optimizer: each rank updates a sixteenth of the weights and keeps only that part of
   // the state (**sharding**). It gathers a layer's weights from the others when it needs them: 0.4 GB, which
@@ -104,7 +104,7 @@ void lesson_20(Page& page) {
   page.value("a step", fixed((of_attention + of_weights) / flops, 0), "s");
   page.value("of it attention", percent(of_attention / (of_attention + of_weights), 0));
 
-  // So people put many shorter documents into one sequence, each attending only itself (lesson 11's
+  // People therefore put many shorter documents into one sequence, each attending only itself (lesson 11's
   // `documents`). That is *packing*. No row is padding, and with documents of 8,192 tokens:
   page.predict("How many times fewer pairs than with one document of 1,048,576 tokens?", "times",
                tokens / 8192);

@@ -105,7 +105,7 @@ void lesson_21(Page& page) {
   page.value("in the careless program", numbers({overlapped(careless[2])}));
 
   // The good program's hops all hide, but only rank 2 shows it: on the others, attention ends while a
-  // SendRecv still waits. So judge by the rank whose SendRecv kernels are the shortest.
+  // SendRecv still waits. Judge by the rank whose SendRecv kernels are the shortest.
   //
   // ## Who is slow?
   const auto total = [](const Profile& profile, const char* part) {
@@ -125,7 +125,7 @@ void lesson_21(Page& page) {
   page.table(ranks);
 
   // A SendRecv that begins early waits inside itself for the one that comes late. It spins while it
-  // waits, so a monitor shows that GPU as 100 % busy. So long transfers are the **victims'**. The slow
+  // waits, so a monitor shows that GPU as 100 % busy. Long transfers are the **victims'**. The slow
   // rank waits for nobody, and its own are as short as the bytes allow: 20 µs each. A faster network
   // would change nothing. Is its card slow, or does it have more work? A slow card's kernels are all
   // longer, for the same rows. More work makes more kernels (r + 1), or longer ones.

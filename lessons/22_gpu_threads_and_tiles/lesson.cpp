@@ -124,9 +124,9 @@ void lesson_22(Page& page) {
 
   // ## Thirty-two at a time
   //
-  // Threads run in **warps** of 32, which read together. Global memory delivers in pieces of 32
-  // bytes. Shared memory has 32 banks, word w in bank w mod 32, and a bank serves one word per round.
-  // So it matters which words neighbours ask for:
+  // 32 threads are a **warp**, and read together. Global memory delivers in pieces of 32 bytes. Shared
+  // memory has 32 parts: word w is in **bank** w mod 32, and a bank serves one word per round. It therefore
+  // matters which words neighbours ask for:
   page.predict("Rows of 32 words. Thread i wants the first word of row i. How many rounds?", "",
                access_of([](int i) { return 32 * i; }).rounds());
   Table warps({"thread i wants word", "pieces of global memory", "rounds at shared memory"});

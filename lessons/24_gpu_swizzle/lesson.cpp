@@ -81,7 +81,7 @@ void lesson_24(Page& page) {
   page.picture("banks.svg", "Where the units of eight rows lie", banks);
 
   // In a line every unit occurs once, because xor with one number swaps units in pairs. Down a column
-  // of the picture every unit occurs once, too. So unit 3 of eight rows lies at eight different places,
+  // of the picture every unit occurs once, too. Unit 3 of eight rows lies at eight different places,
   // in all 32 banks:
   Table rounds({"what a warp reads", "plain rows", "rows of 36 words", "swizzled"});
   const auto row_of_units = [](int words) {

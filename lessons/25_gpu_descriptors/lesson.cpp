@@ -23,7 +23,7 @@
 //
 // It does not say how large the operand is, or of which type: the instruction does. Nor does it
 // say whether it is summed along rows or columns. Q Kᵀ sums along the rows of K; P V sums down the
-// columns of V, and a bit of the instruction says so. So neither is ever transposed in memory.
+// columns of V, and a bit of the instruction says so. Neither is ever transposed in memory.
 #include <cuda_runtime.h>
 
 #include "lessons/book/gpu.h"
