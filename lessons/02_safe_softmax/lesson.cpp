@@ -163,6 +163,11 @@ void lesson_02(Page& page) {
              "0.000, 0.000, 0.000");
   page.at_most("exp(score - lse) is the weight",
                std::abs(std::exp(128 - lse) - static_cast<double>(mended[2])), 1e-6);
+
+  // ## Exercise
+  //
+  // Write softmax and lse of a row in `lessons/02_safe_softmax/exercise.h`, for any scores and forbidden
+  // keys. `./ringscope lesson 2 --check` tries scores of 10,000, and a row of forbidden keys alone.
 }
 
 }  // namespace ringscope::lessons::chapter_02

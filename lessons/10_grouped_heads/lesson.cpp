@@ -110,6 +110,11 @@ void lesson_10(Page& page) {
   page.check("With one head, a ring sends less than pass-Q",
              traffic_of(on_8("ring", 8192, 32, 1, "NVLink4").job, 0).forward_bytes <
                  traffic_of(on_8("pass-q", 8192, 32, 1, "NVLink4").job, 0).forward_bytes);
+
+  // ## Exercise
+  //
+  // In `lessons/10_grouped_heads/exercise.h`, say which KV heads a rank needs for its query heads, and add
+  // up the gradients of the copies. `./ringscope lesson 10 --check` tries it.
 }
 
 }  // namespace ringscope::lessons::chapter_10

@@ -175,6 +175,11 @@ void lesson_17(Page& page) {
   page.check("Outputs in bf16 that are merged in f32 don't drift", drift[3][3] < 1.5 * drift[0][3]);
   page.equal("lse loses 0.5 %", fixed(factor, 4), "1.0053");
   page.equal("A weight of 1 and a thousandth is 1", double{round_to(DType::bf16, 1.001f)}, 1);
+
+  // ## Exercise
+  //
+  // Round to bf16 by hand, and mend a sum that stands still: `lessons/17_sixteen_bits/exercise.h`.
+  // `./ringscope lesson 17 --check` tries ties and signs.
 }
 
 }  // namespace ringscope::lessons::chapter_17
