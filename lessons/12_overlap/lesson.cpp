@@ -8,7 +8,7 @@
 //
 // ## Two lines that cross
 //
-// A rank holds c rows of H query heads and G heads of K and V, d = head_dim numbers each. (G may be
+// A rank holds c rows of H query heads and G KV heads, d = head_dim numbers each. (G may be
 // less than H: lesson 10.) In a step its c queries meet c keys, which makes c² scores per head. Each
 // takes d products and d sums, and so does its part of P V. Meanwhile c rows of K and of V come in, e
 // bytes per number. At F operations and B bytes per second, one way, a step takes
@@ -150,6 +150,11 @@ void lesson_12(Page& page) {
   page.check("At the crossover nothing is exposed", exposed_at_crossover < 1e-3);
   page.check("The factors are 1/2, 2, 1/4, 2 and 3 / 2.5",
              largest_difference(factors, std::vector<double>{0.5, 2, 0.25, 2, 1.2}) < 1e-9);
+
+  // ## Exercise
+  //
+  // Write c* for any layer and machine, and the seconds that a ring below it exposes:
+  // `lessons/12_overlap/exercise.h`. `./ringscope lesson 12 --check` tries it.
 }
 
 }  // namespace ringscope::lessons::chapter_12
