@@ -63,7 +63,10 @@ TEST_F(CheckCommandTest, NamesTheMistakeThatRunMade) {
                               "own-block-unmasked",  "wrong-zigzag-half",
                               "not-normalised",      "k-and-v-of-different-steps",
                               "delta-missing",       "dk-last-share-only",
-                              "first-head-of-group", "merge-sign"}) {
+                              "first-head-of-group", "merge-sign",
+                              "local-statistics",    "heads-and-rows-swapped",
+                              "lse-axes-swapped",    "mask-in-dealt-order",
+                              "keys-never-rotate",   "sink-counted-per-rank"}) {
     const ProgramResult made =
         run(run_one + Strings{"--inject", mistake, "--out", "mo.npy", "--lse", "ml.npy", "--dq",
                               "mdq.npy", "--dk", "mdk.npy", "--dv", "mdv.npy"});
@@ -153,7 +156,9 @@ TEST_F(CheckCommandTest, SaysThatItIsNotSure) {
   EXPECT_FALSE(json["suspects"][0]["sure"].GetBool());
   const ProgramResult text = run("check --out mine.npy " + inputs + problem);
   expect_has(text.out,
-             {"not sure: ", "59 wrong rows of out, the first at position 0 and the last at 58"});
+             {"a guess, not sure: ",
+              "59 wrong rows of out, the first at position 0 and the last at 58, on all ranks"});
+  EXPECT_EQ(text.out.find("% of the error"), std::string::npos);
 }
 
 // bf16 outputs are rounding by their own looks, and by the flags that say so; not if f32 is asked
@@ -175,6 +180,10 @@ TEST_F(CheckCommandTest, JudgesBf16ByItsRounding) {
     EXPECT_STREQ(json["verdict"].GetString(), "rounding") << arguments;
     EXPECT_STREQ(json["dtype"].GetString(), "bf16");
   }
+  const auto remarks = run_for_json("check " + inputs + problem + " --out o16.npy");
+  const std::string remark = remarks["remarks"][remarks["remarks"].Size() - 1].GetString();
+  expect_has(remark, {"out: exact for bf16, ", " times too coarse for f32"});
+  expect_has(run("check " + inputs + problem + " --out o16.npy").out, {remark});
   EXPECT_EQ(run("check " + inputs + problem + " --out o16.npy --dtype f32").status, 1);
 }
 
@@ -261,6 +270,10 @@ TEST_F(CheckCommandTest, LooksAtASampleOfRows) {
   const auto json = run_for_json(check + " --out o.npy");
   EXPECT_STREQ(json["verdict"].GetString(), "exact");
   EXPECT_EQ(json["rows"].GetInt(), 20);
+  EXPECT_TRUE(json["sampled"].GetBool());
+  EXPECT_FALSE(run_for_json("check --out o.npy " + inputs + problem)["sampled"].GetBool());
+  EXPECT_STREQ(json["remarks"][0].GetString(), "a sample of 20 of the 60 query rows of each head");
+  expect_has(run(check + " --out o.npy").out, {"exact: ", ", in the rows of the sample"});
   run("run " + inputs + problem + " --inject scale --out wrong.npy --lse wl.npy");
   const auto wrong = json_of(
       run("check --json --rows 20 --seed 3 --out wrong.npy --lse wl.npy " + inputs + problem).out);
@@ -374,6 +387,19 @@ TEST_F(CheckCommandTest, TakesSafetensorsAndRefusesTorchFiles) {
   const ProgramResult torch = run("check --out o.npy --q q.pt --k k.npy --v v.npy");
   EXPECT_EQ(torch.status, 2);
   expect_has(torch.err, {"torch.load('q.pt'", "numpy.save('q.npy'", "accepted"});
+}
+
+// An lse with its axes the other way round is read, and it is said how.
+TEST_F(CheckCommandTest, SaysHowItReadAnLse) {
+  const std::vector<float> lse = read_values("l.npy", 2 * 4 * 60);
+  write_tensor("oblong.npy", {2, 60, 4}, [&](Index i) {
+    return lse[static_cast<std::size_t>((i / 240 * 4 + i % 4) * 60 + i / 4 % 60)];
+  });
+  const auto json = run_for_json("check --lse oblong.npy " + inputs + problem);
+  EXPECT_STREQ(json["verdict"].GetString(), "exact");
+  expect_has(json["remarks"][0].GetString(),
+             {"(2, 60, 4) is read as [batch, seqlen, heads]", "lse-axes-swapped"});
+  EXPECT_TRUE(run_for_json("check --lse l.npy " + inputs + problem)["remarks"].Empty());
 }
 
 TEST_F(CheckCommandTest, RefusesOtherSizes) {

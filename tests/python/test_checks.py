@@ -17,6 +17,17 @@ def test_right_outputs_are_exact():
     assert set(verdict["tensors"]) == {"out", "lse"}
 
 
+def test_a_sample_says_so_and_a_guess_has_no_number():
+    q, k, v = inputs()
+    out, _ = attend(q, k, v)
+    sampled = ringscope.check(out.astype(np.float32), q, k, v, rows=8)
+    assert str(sampled) == "exact in a sample of 8 of 64 rows" and sampled["sampled"]
+    full, _ = attend(q, k, v, causal(64))
+    mixed = ringscope.check((0.8 * full + 0.2 * out).astype(np.float32), q, k, v)
+    assert not mixed.sure and "a guess, not sure: wrong-mask" in str(mixed), mixed
+    assert "%" not in str(mixed)
+
+
 class Tensor:
     """As much of a tensor on a device as is used: no array before cpu() and detach()."""
 
