@@ -87,6 +87,20 @@ TEST_F(ExplainCommandTest, RealRunsWithFaultsOnPurpose) {
   }
 }
 
+// A ring that waits for each hop before it attends is told so, and one that does not is not.
+TEST_F(ExplainCommandTest, NamesHopsThatDoNotOverlap) {
+  for (const char* inject : {"--inject no-overlap", ""})
+    for (const char* size : {"--seqlen 256 --backward", "--seqlen 1024"}) {
+      run_well(fmt::format("run --random --world-size 4 --heads 4 --head-dim 16 {} {} --trace {}",
+                           size, inject, trace()));
+      const auto json = run_for_json("explain " + trace());
+      int named = 0;
+      for (const auto& finding : json["findings"].GetArray())
+        named += finding["cause"].GetString() == std::string("no-overlap");
+      EXPECT_EQ(named, *inject == '\0' ? 0 : 1) << size << " " << inject;
+    }
+}
+
 TEST_F(ExplainCommandTest, NamesTheRankThatAJobHangsFor) {
   using namespace pickles;
   const std::string waits = dump("[0, 1, 2]", 6, {entry(0, "all_reduce", 7, "scheduled")});

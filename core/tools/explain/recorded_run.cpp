@@ -45,6 +45,7 @@ constexpr std::int64_t kLaunchNs =
     10'000;  // what a GPU takes to begin what is launched after a wait
 // Of a run's hops, or of a rank's: in a program that makes hops and attention take turns, all do.
 constexpr double kNearlyAll = 0.9;
+constexpr int kLeastHops = 4;  // on all ranks: fewer are over before computing by chance
 
 struct Span {
   std::int64_t begin_ns = INT64_MAX, end_ns = INT64_MIN;
@@ -249,18 +250,22 @@ void RecordedRun::read_hops(const Recording& recording) {
 }
 
 // Find the hops that could run beside a computation of their rank, and do not. Others' rings are judged
-// step by step; our own loop lets hops overlap, so only chance parts a few of them from computing.
+// step by step. Our own loop lets hops overlap, and waits where it must, so chance alone parts some hops
+// from computing, unless hardly any overlaps and no rank ever waits outside of a hop.
 void RecordedRun::find_turns(const Recording& recording) {
   std::map<RankHop, Turn> turns;
   std::map<std::tuple<Pass, Payload, int>, std::pair<int, int>> of_steps;  // could, and take turns
   std::vector<std::pair<int, int>> of_ranks(begins_.size());
   std::pair<int, int> of_run;
+  bool waits = false;
   for (int rank = 0; rank < std::ssize(recording.events); ++rank) {
     std::map<std::pair<Pass, int>, Span> computed;
     std::map<std::tuple<Pass, Payload, int>, Span> hops;
     std::vector<Span> busy;
     for (const TraceEvent& e : recording.events[static_cast<std::size_t>(rank)])
-      if (is_computation_of(e, ranks_) && e.end_ns > e.begin_ns) {
+      if (e.lane == Lane::wait) {
+        waits = true;
+      } else if (is_computation_of(e, ranks_) && e.end_ns > e.begin_ns) {
         computed[{e.pass, e.step}].cover(e);
         busy.push_back({e.begin_ns, e.end_ns});
       } else if (e.lane == Lane::send || e.lane == Lane::recv) {
@@ -302,7 +307,7 @@ void RecordedRun::find_turns(const Recording& recording) {
     const auto [could, do_take] = of_steps[{pass, payload, step}];
     const bool is_rule =
         is_profile() ? 2 * do_take > could || nearly_all(of_ranks[static_cast<std::size_t>(rank)])
-                     : nearly_all(of_run);
+                     : !waits && of_run.first >= kLeastHops && nearly_all(of_run);
     if (!is_rule) continue;
     turns_[key] = turn;
     steps[static_cast<int>(pass)].insert(step);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/text.h"
+#include "core/ring/scheme.h"
 #include "core/tools/foreign/inferred_layers.h"
 
 namespace ringscope {
@@ -24,7 +25,8 @@ class RecordingWriter {
     Recording recording;
     RunInfo& info = recording.info;
     info.backend = "profile";
-    if (layers_.gathers) info.scheme = "allgather";
+    for (const Scheme* scheme : all_schemes())
+      if (layers_.gathers && scheme->course == Course::gathers) info.scheme = scheme->name;
     info.turns_because = turns_because(layer);
     info.mask = layers_.deal.empty() ? "full" : "causal";
     if (!layers_.deal.empty()) info.partition = layers_.deal;
