@@ -25,26 +25,29 @@ Trace long_trace(std::size_t count, int ranks) {
   std::mt19937 random(1);
   Trace trace;
   trace.path = "long.json";
-  trace.run.emplace();
-  trace.run->world_size = ranks;
-  trace.run->mask = "causal";
-  trace.run->shape.seqlen = 4096;
+  trace.is_ring = true;
+  trace.info.world_size = ranks;
+  trace.info.mask = "causal";
+  trace.info.shape.seqlen = 4096;
   for (int kind = 0; kind < kKindCount; ++kind)
     trace.names.emplace_back(name_of(static_cast<Kind>(kind)));
   const std::size_t a_row = count / (4 * static_cast<std::size_t>(ranks));
+  trace.events.resize(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) {
+    std::vector<Slice>& slices = trace.events[static_cast<std::size_t>(rank)];
     trace.ranks.push_back(
         {rank, "rank " + std::to_string(rank), static_cast<std::uint32_t>(trace.lanes.size()), 4});
     for (const ringscope::Lane lane : kAllLanes) {
       const auto number = static_cast<std::uint32_t>(trace.lanes.size());
       trace.lanes.push_back({static_cast<std::uint32_t>(rank), static_cast<std::int64_t>(lane),
                              std::string(name_of(lane)), number, 1});
-      Row& row = trace.rows.emplace_back();
-      row.lane = number;
-      row.slices.resize(a_row);
+      const std::size_t first = slices.size();
+      trace.rows.push_back(
+          {number, 0, static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(a_row)});
+      slices.resize(first + a_row);
       std::int64_t now = 0;
       for (std::size_t i = 0; i < a_row; ++i) {
-        Slice& slice = row.slices[i];
+        Slice& slice = slices[first + i];
         now += random() % 1000;
         slice.begin_ns = now;
         now += 1 + random() % 3000;

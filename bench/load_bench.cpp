@@ -10,8 +10,8 @@
 #include <fstream>
 #include <string>
 
+#include "core/tools/foreign/trace_files.h"
 #include "core/trace/chrome_trace.h"
-#include "viz/data/trace/trace_loader.h"
 
 namespace ringscope::viz {
 namespace {

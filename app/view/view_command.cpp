@@ -15,9 +15,9 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
+#include "core/tools/foreign/trace_files.h"
 #include "lessons/book/lesson.h"
 #include "viz/data/session/selection.h"
-#include "viz/data/trace/trace_loader.h"
 
 #ifdef RINGSCOPE_HAS_VIEWER
 #include "viz/window/pictures.h"
@@ -47,7 +47,7 @@ namespace {
 
 // Write the slices that the words of --select find, or all, as CSV. Throw as load_traces does.
 void write_csv(const viz::ViewOptions& options) {
-  const viz::Trace trace = std::move(viz::load_traces(options.traces, nullptr).front());
+  const Trace trace = std::move(load_traces(options.traces, nullptr).front());
   std::string words = options.select.value_or("shorter:1e10s");
   std::replace(words.begin(), words.end(), ',', ' ');
   const viz::SearchResult found = viz::search(trace, words, trace.slice_count);
@@ -124,7 +124,7 @@ void write_page(const viz::ViewOptions& options) {
         "of "
         "./ringscope site where there is emscripten (Debian package emscripten)");
   const std::string page = viewer_page(script, options.traces);
-  viz::load_traces(options.traces, nullptr);
+  load_traces(options.traces, nullptr);
   write_file(*options.html, page);
 }
 

@@ -150,6 +150,7 @@ Recording empty_recording(const Problem& config, std::string_view backend) {
   info.shape = config.shape;
   info.kv_buffers = config.used_kv_buffers();
   info.world_size = config.world_size;
+  info.travel = travel_of(info);
   if (backend == "cpu") {
     RunMachine& machine = info.machine.emplace();
     machine.device = "CPU";

@@ -55,6 +55,23 @@ std::optional<NumberedScheme> read_scheme(std::string_view text) {
   return read;
 }
 
+Travel travel_of(const RunInfo& info) {
+  if (info.travel) return *info.travel;
+  const auto named = read_scheme(info.scheme);
+  if (!named) return {};
+  const auto& [scheme, numbers] = *named;
+  Travel travel{.what = scheme->travels};
+  const bool in_one_piece = numbers[0] == 1;
+  travel.is_gathered =
+      in_one_piece && (scheme->course == Course::gathers || scheme->course == Course::heads);
+  travel.visits_all =
+      scheme->course == Course::steps || (in_one_piece && scheme->course == Course::gathers);
+  if (travel.what == Travels::both) travel.group = numbers[1];
+  if (travel.what == Travels::heads)
+    travel.group = layout_of(*scheme, info.world_size, numbers).heads_group;
+  return travel;
+}
+
 const std::string& scheme_names() {
   static const std::string names = [] {
     std::string text;

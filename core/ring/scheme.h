@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "core/problem/needed.h"
+#include "core/trace/event.h"
 
 namespace ringscope {
 
@@ -35,11 +36,6 @@ enum class Course {
 // Over which links a rank sends: all of it to the next rank, all of it to all others at once, or each
 // message to the same node or to another one.
 enum class Links { to_next, to_all, by_node };
-
-// What goes from rank to rank while others are attended: K and V; queries, and after them what has been
-// computed for them, while K and V stay; queries along the rows of a grid and K and V along its columns;
-// or rows of each rank's own heads. In all but the first, ranks attend for other ranks' queries too.
-enum class Travels { blocks, queries, both, heads };
 
 // How a rank's tensors lie: in shares of the heads, which so many ranks exchange, each cut into slices
 // that travel one after the other; and K and V in parts of the rows.
@@ -106,6 +102,10 @@ struct NumberedScheme {
   SchemeNumbers numbers;
 };
 std::optional<NumberedScheme> read_scheme(std::string_view text);
+
+// Return what a recording's ranks send each other: what it says itself, or else what its scheme sends, if that is
+// one of ours.
+Travel travel_of(const RunInfo& info);
 
 // Return how the tensors of a rank of several lie; whole for one rank alone.
 RankLayout layout_of(const Scheme& scheme, int world_size, const SchemeNumbers& numbers);

@@ -108,6 +108,7 @@ class TraceReader {
     if (is_cut_off_) file_.how = has_flows_ ? HowWhole::all_slices : HowWhole::part;
     if (!file_.recording) return;
     file_.recording->story = std::move(story_);
+    if (!file_.recording->info.travel) settle_waits(*file_.recording);
     check_messages();
   }
 
@@ -449,6 +450,28 @@ Recording read_recording(TextSource& text, HowWhole* how) {
 }
 
 }  // namespace
+
+void settle_waits(Recording& recording) {
+  if (!recording.info.is_whole()) return;
+  for (auto& events : recording.events) {
+    std::vector<const TraceEvent*> computed[2];  // by pass
+    for (const TraceEvent& e : events)
+      if (e.lane == Lane::compute) computed[static_cast<std::size_t>(e.pass)].push_back(&e);
+    for (auto& of_pass : computed)
+      std::stable_sort(
+          of_pass.begin(), of_pass.end(),
+          [](const TraceEvent* a, const TraceEvent* b) { return a->begin_ns < b->begin_ns; });
+    for (TraceEvent& wait : events) {
+      if (wait.lane != Lane::wait) continue;
+      const auto& of_pass = computed[static_cast<std::size_t>(wait.pass)];
+      const auto next =
+          std::partition_point(of_pass.begin(), of_pass.end(),
+                               [&](const TraceEvent* e) { return e->begin_ns < wait.end_ns; });
+      wait.step = next == of_pass.end() ? -1 : (*next)->step;
+      wait.kv_owner = next == of_pass.end() ? -1 : (*next)->kv_owner;
+    }
+  }
+}
 
 void read_trace(TextSource& text, TraceFile& file,
                 const std::function<void(const TraceFields&)>& other, std::int64_t earliest_ns,

@@ -34,4 +34,9 @@ void read_trace(TextSource& text, TraceFile& file,
                 const std::function<void(const TraceFields&)>& other, std::int64_t earliest_ns,
                 std::size_t chunk = kTraceChunk);
 
+// Give each wait the step and the block of what its rank attends next in the pass, or none where nothing
+// follows. Recordings of earlier versions, which don't say what travels, have those of the hop that was
+// waited for, and are read so.
+void settle_waits(Recording& recording);
+
 }  // namespace ringscope

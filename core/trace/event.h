@@ -192,6 +192,42 @@ constexpr std::string_view name_of(Payload payload) {
 }
 constexpr const auto& all_like(Payload /*value*/) { return kAllPayloads; }
 
+// What goes from rank to rank while others are attended: K and V; queries, and after them what has been
+// computed for them, while K and V stay; queries along the rows of a grid and K and V along its columns;
+// or rows of each rank's own heads. In all but the first, ranks attend for other ranks' queries too.
+enum class Travels : std::uint8_t { blocks, queries, both, heads };
+inline constexpr Travels kAllTravels[] = {Travels::blocks, Travels::queries, Travels::both,
+                                          Travels::heads};
+
+constexpr std::string_view name_of(Travels travels) {
+  constexpr std::string_view names[] = {"blocks", "queries", "both", "heads"};
+  return names[static_cast<int>(travels)];
+}
+constexpr const auto& all_like(Travels /*value*/) { return kAllTravels; }
+
+// What a run's ranks send each other, for those who show or name it.
+struct Travel {
+  Travels what = Travels::blocks;
+  bool is_gathered = false;  // all has come before anything is attended, and moves no more
+  bool visits_all = false;   // at step t, rank r has the block of owner r - t, attended or not
+  int group = 0;             // consecutive ranks: a row of the grid, or those that exchange heads
+
+  bool moves_queries() const { return what == Travels::queries || what == Travels::both; }
+  // Return whether each of so many ranks attends its heads for all rows, rather than blocks of rows.
+  bool shares_heads(int ranks) const { return what == Travels::heads && group >= ranks; }
+  // Name what a message carries.
+  std::string_view name_of(Pass pass, Payload payload, int src, int dst) const {
+    const bool within = group > 0 && src / group == dst / group;
+    if (what == Travels::heads && within) return "heads";
+    if (what != Travels::queries && !(what == Travels::both && within))
+      return payload == Payload::kv ? "KV" : "dKV";
+    if (payload == Payload::kv) return "Q";
+    return pass == Pass::forward ? "O" : "dQ";
+  }
+
+  bool operator==(const Travel&) const = default;
+};
+
 // One slice of a lane, from the recorder up to the picture. Fields that its lane does not use keep
 // their defaults.
 struct TraceEvent {
@@ -279,7 +315,8 @@ struct RunInfo {
   // its runs (PartitionSpec::numbers). Otherwise empty.
   std::vector<std::int64_t> mask_slices, partition_runs;
   std::string scheme = "ring";
-  std::string hops;  // "needed" where no more is sent than ranks need, or empty
+  std::optional<Travel> travel;  // what the scheme sends; older recordings do not say it
+  std::string hops;              // "needed" where no more is sent than ranks need, or empty
   std::string dtype = "f32";
   int kv_buffers = 0;  // ring only: how many the blocks rotate through; 0: not given, means two
   AttentionShape shape;

@@ -47,6 +47,10 @@ enum class TracePlace : std::uint8_t {
   FIELD(ring, mask_slices, "mask_slices")         \
   FIELD(ring, partition_runs, "partition_runs")   \
   FIELD(ring, scheme, "scheme")                   \
+  FIELD(ring, travels, "travels")                 \
+  FIELD(ring, gathered, "gathered")               \
+  FIELD(ring, visits_all, "visits_all")           \
+  FIELD(ring, travel_group, "travel_group")       \
   FIELD(ring, hops, "hops")                       \
   FIELD(ring, shape, "shape")                     \
   FIELD(ring, dtype, "dtype")                     \
@@ -183,6 +187,12 @@ void for_fields(Info& info, Dropped& dropped, F&& f) {
   f(E::mask_slices, info.mask_slices, kMayLack);
   f(E::partition_runs, info.partition_runs, kMayLack);
   f(E::scheme, info.scheme);
+  f.part(E::travels, info.travel, [&](auto& travel) {
+    f(E::travels, travel.what);
+    f(E::gathered, travel.is_gathered, {0, 1});
+    f(E::visits_all, travel.visits_all, {0, 1});
+    f(E::travel_group, travel.group, {0, info.world_size});
+  });
   f(E::hops, info.hops, kMayLack);
   f.object(E::shape, [&] {
     f(E::batch, info.shape.batch, {1});

@@ -4,10 +4,10 @@
 
 #include <regex>
 
+#include "core/tools/foreign/trace_files.h"
 #include "tests/app/program.h"
 #include "viz/data/analysis/comparison.h"
 #include "viz/data/session/format.h"
-#include "viz/data/trace/trace_loader.h"
 
 namespace ringscope {
 namespace {
@@ -22,7 +22,7 @@ class DemoCommandTest : public ProgramTest {
     return run_well(fmt::format("demo --text t.txt --out a/b --no-view --seqlen {}", seqlen));
   }
   viz::Document document(const std::string& name) const {
-    return viz::make_document(viz::load_trace(path("a/b/" + name + ".json")));
+    return viz::make_document(load_trace(path("a/b/" + name + ".json")));
   }
 };
 
@@ -32,7 +32,7 @@ TEST_F(DemoCommandTest, ComparesAllPartitions) {
   const std::string out = demo(1000);
   for (const std::string& partition : kPartitions) {
     expect_has(out, Strings{"\n" + partition});
-    EXPECT_EQ(document(partition).trace.run->backend, "cpu");
+    EXPECT_EQ(document(partition).trace.info.backend, "cpu");
   }
   expect_has(out, {"all query rows"});
   std::size_t verified = 0;

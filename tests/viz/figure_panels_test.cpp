@@ -406,8 +406,8 @@ TEST(RankMap, BeginsWithAFigureInWhichRanksDiffer) {
 // A document that is opened where another one lay, with as many ranks and as long, is painted anew.
 TEST(RankMap, AnotherDocumentAtTheSamePlaceIsNotTakenForTheFirst) {
   Trace other = a_slow_rank_of_many();
-  for (Slice& slice : other.rows[other.row_of(21, RingLane::compute)].slices) slice.end_ns -= 50;
-  for (Slice& slice : other.rows[other.row_of(3, RingLane::compute)].slices) slice.end_ns += 50;
+  for (Slice& slice : other.slices(other.row_of(21, RingLane::compute))) slice.end_ns -= 50;
+  for (Slice& slice : other.slices(other.row_of(3, RingLane::compute))) slice.end_ns += 50;
   Stage stage(draw_rank_map, documents_of(a_slow_rank_of_many()), 1400, 300);
   const Image first = stage.picture();
   const void* const cells = stage.session.documents[0].balance.cells.data();

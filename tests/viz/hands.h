@@ -18,8 +18,8 @@ namespace ringscope::viz {
 inline constexpr std::int64_t kUnit = 1000;
 inline Trace slow_ring_trace() {
   Trace trace = ring_trace(4);
-  for (Row& row : trace.rows)
-    for (Slice& slice : row.slices) {
+  for (std::vector<Slice>& slices : trace.events)
+    for (Slice& slice : slices) {
       slice.begin_ns *= kUnit;
       slice.end_ns *= kUnit;
     }
@@ -193,7 +193,7 @@ class Person {
     std::vector<SliceId> all;
     const Trace& trace = document().trace;
     for (std::uint32_t row = 0; row < trace.rows.size(); ++row)
-      for (std::uint32_t i = 0; i < trace.rows[row].slices.size(); ++i) all.push_back({row, i});
+      for (std::uint32_t i = 0; i < trace.slices(row).size(); ++i) all.push_back({row, i});
     return all;
   }
   double pixel() { return session().view.width() / timeline().body.width(); }

@@ -171,7 +171,8 @@ inline Trace foreign_trace() {
   trace.names = {"matmul"};
   Slice slice = plain_slice();
   slice.end_ns = 1000;
-  trace.rows.push_back({0, 0, {slice}});
+  trace.events.push_back({slice});
+  trace.rows.push_back({0, 0, 0, 1});
   trace.end_ns = 1000;
   trace.slice_count = 1;
   return trace;
@@ -188,7 +189,7 @@ inline std::vector<std::pair<std::string, Trace>> stage_traces() {
           {"300 ranks", HandMade(300).compute(0, 0, 0, 5).compute(299, 299, 5, 9).trace()},
           {"unknown partition", [] {
              Trace trace = ring_trace(4);
-             trace.run->partition = "diagonal";
+             trace.info.partition = "diagonal";
              return trace;
            }()}};
 }

@@ -13,13 +13,13 @@
 #include <string>
 #include <vector>
 
+#include "core/tools/foreign/trace_files.h"
 #include "core/tools/sim/recording.h"
 #include "core/trace/chrome_trace.h"
 #include "tests/app/refusals.h"
 #include "tests/viz/read_png.h"
 #include "viz/data/session/selection.h"
 #include "viz/data/session/simulator.h"
-#include "viz/data/trace/trace_loader.h"
 #include "viz/window/open_session.h"
 #include "viz/window/software_renderer.h"
 #include "viz/window/viewer.h"
@@ -152,7 +152,7 @@ TEST_F(ScreenshotTest, TheCommandOfAViewShowsItAgain) {
   };
   expect_same();
   // Some ranks never wait, but all compute.
-  const viz::Trace& trace = session.document().trace;
+  const Trace& trace = session.document().trace;
   session.reveal({trace.row_of(1, viz::RingLane::compute), 0});
   viz::commands::zoom_in(session);
   expect_same();
@@ -187,7 +187,7 @@ TEST_F(ScreenshotTest, TheCommandOfTheSlidersRecordsTheirRing) {
     ASSERT_EQ(run(Strings(command.substr(command.find(" ") + 1))).status, 0) << command;
     const viz::Session shown = viz::recorded_session(
         {ringscope::record(viz::ring_of(viz::settings_at(places))).recording});
-    const viz::Trace trace = std::move(viz::load_traces({path("ring.json")}, nullptr).front());
+    const Trace trace = std::move(load_traces({path("ring.json")}, nullptr).front());
     EXPECT_EQ(trace.slice_count, shown.document().trace.slice_count) << command;
     EXPECT_EQ(trace.wall_ns(), shown.document().trace.wall_ns()) << command;
   }
@@ -207,7 +207,7 @@ TEST_F(ScreenshotTest, WritesWhatIsSelectedAsCsv) {
   view_well({"a.json", "--select", "rank:1,kind:compute", "--csv", "some.csv"});
   const std::string some = contents_of(path("some.csv")), all = contents_of(path("all.csv"));
   EXPECT_EQ(std::count(some.begin(), some.end(), '\n'), 1 + 3);
-  const viz::Trace trace = std::move(viz::load_traces({path("a.json")}, nullptr).front());
+  const Trace trace = std::move(load_traces({path("a.json")}, nullptr).front());
   EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 1 + static_cast<long>(trace.slice_count));
   EXPECT_EQ(view({"a.json", "--select", "rank:1,kind:compute", "--csv", "-"}).out, some);
 }

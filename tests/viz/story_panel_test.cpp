@@ -201,7 +201,7 @@ TEST(Failure, IsShownAboveAndLeadsToItsPlace) {
   EXPECT_EQ(person.session().selected_rank, 1);
   EXPECT_EQ(person.session().playback.position(), place);
   Trace well = made.trace();
-  well.run->failure.reset();
+  well.info.failure.reset();
   person.viewer.open(session_of(std::move(well)));
   person.rest(3);
   EXPECT_EQ(timeline_state().body.y0, top - 36);

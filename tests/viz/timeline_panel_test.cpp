@@ -6,9 +6,9 @@
 #include <random>
 #include <utility>
 
+#include "core/tools/foreign/trace_files.h"
 #include "tests/viz/hands.h"
 #include "tests/viz_data/hand_made.h"
-#include "viz/data/trace/trace_loader.h"
 
 namespace ringscope::viz {
 namespace {
@@ -277,7 +277,7 @@ TEST(Timeline, AFrameOfManySlicesIsSmall) {
   for (int rank = 0; rank < 8; ++rank)
     for (int i = 0; i < 30'000; ++i) made.compute(rank, 0, 100 * i, 100 * i + 60);
   Trace trace = made.trace();
-  trace.run.reset();
+  trace.is_ring = false;
   Person hands(session_of(std::move(trace)));
   for (int zoom = 0; zoom < 30; ++zoom) {
     EXPECT_LT(hands.rest().TotalIdxCount, 6 * 5000) << zoom;

@@ -316,7 +316,7 @@ TEST(Viewer, BeginsWithARingThatSlidersSimulate) {
   EXPECT_TRUE(person.sees("--partition striped "));
   person.click_on("Open it");
   ASSERT_TRUE(person.viewer.is_open());
-  EXPECT_EQ(person.viewer.session().document().trace.run->partition, "striped");
+  EXPECT_EQ(person.viewer.session().document().trace.info.partition, "striped");
 }
 
 // A click on a folder lists it, and one on a file chooses it, as its typed name does.

@@ -96,7 +96,7 @@ TEST(Axis, AColumnHasOneScaleAndHoldsItsComputations) {
         for (std::uint32_t row = 0; row < trace.rows.size(); ++row) {
           const int rank = trace.rank_of_row(row);
           const auto& computed = trace.slices_of(rank, RingLane::compute);
-          for (const Slice& slice : trace.rows[row].slices) {
+          for (const Slice& slice : trace.slices(row)) {
             double shown_ns = 0;
             for (const auto& [from, to] : axis.places(AxisMode::steps, rank, slice)) {
               const int step = std::min(static_cast<int>(from), axis.steps() - 1);
@@ -180,7 +180,7 @@ TEST(Axis, StepsOutOfOrderDoNotMakeItGoBack) {
 
 TEST(Axis, ATraceWithoutStepsHasTimeOnly) {
   Trace foreign = two_ranks();
-  foreign.run.reset();
+  foreign.is_ring = false;
   const Axis axis(foreign);
   EXPECT_EQ(axis.steps(), 0);
   EXPECT_EQ(axis.length(AxisMode::steps), 0);
@@ -199,11 +199,11 @@ TEST(Axis, PositionsAndTimesAreInverseInRecordedRuns) {
     const Trace trace = trace_of(recording);
     const Axis axis(trace);
     ASSERT_EQ(axis.steps(), recording.info.world_size *
-                                (trace.run && axis.steps() > axis.forward_steps() ? 2 : 1));
+                                (trace.is_ring && axis.steps() > axis.forward_steps() ? 2 : 1));
     for (std::uint32_t row = 0; row < trace.rows.size(); ++row) {
       const int rank = trace.rank_of_row(row);
       double before = 0;
-      for (const Slice& slice : trace.rows[row].slices) {
+      for (const Slice& slice : trace.slices(row)) {
         for (const AxisMode mode : {AxisMode::time, AxisMode::steps})
           EXPECT_EQ(axis.time_at(mode, rank, axis.position(mode, rank, slice.begin_ns)),
                     slice.begin_ns);

@@ -106,16 +106,16 @@ TEST(Difference, OfARunFromItselfIsNothing) {
 TEST(Difference, UnequalProblemsAndPartnersAreSaid) {
   Document from = make_document(simulated_trace(simulated_scenario(3)));
   Document to = make_document(simulated_trace(simulated_scenario(3)));
-  for (Row& row : to.trace.rows)
-    for (Slice& slice : row.slices)
+  for (std::vector<Slice>& slices : to.trace.events)
+    for (Slice& slice : slices)
       if (slice.lane == Kind::compute && slice.step == 1) slice.kv_owner = 0;
   const Difference made = difference_between(from, to);
   EXPECT_EQ(made.unpaired, 2u);  // of ranks 0 and 2
   EXPECT_EQ(difference_between(from, make_document(simulated_trace(simulated_scenario(4)))).refusal,
             "ranks or steps");
-  to.trace.run->failure = RunEnd{"killed", 1, 0};
+  to.trace.info.failure = RunEnd{"killed", 1, 0};
   EXPECT_EQ(difference_between(from, to).refusal, "how they ended");
-  to.trace.run->mask = "full";
+  to.trace.info.mask = "full";
   EXPECT_EQ(difference_between(from, to).refusal, "mask");
 }
 
@@ -149,13 +149,13 @@ TEST(Comparison, NoTimeOfSharedCoresIsBest) {
   EXPECT_EQ(compared.remark, "");
   EXPECT_EQ(figure(compared, "wall time")->best, 0);
   for (const int cores : {2, 0}) {  // enough, or unknown
-    second.trace.run->machine.emplace().cores = cores;
+    second.trace.info.machine.emplace().cores = cores;
     compared = compare({&first, &second});
     EXPECT_EQ(compared.remark, "");
     EXPECT_EQ(figure(compared, "wall time")->best, 0);
     EXPECT_EQ(compared.headline.rfind("zigzag could finish ", 0), 0u) << compared.headline;
   }
-  second.trace.run->machine->cores = 1;
+  second.trace.info.machine->cores = 1;
   compared = compare({&first, &second});
   EXPECT_EQ(compared.remark,
             "2 ranks shared 1 core: times show how they took turns, so none is called best.");
@@ -198,7 +198,7 @@ TEST(Comparison, NamesTellRecordingsApart) {
   EXPECT_EQ(compare({&first, &second}).names,
             (Names{"zigzag \u00b7 runs/a.json", "zigzag \u00b7 other/a.json"}));
   // A ring that was inferred from a folder has the folder's name.
-  for (Document* ring : {&first, &second}) ring->trace.run->backend = "profile";
+  for (Document* ring : {&first, &second}) ring->trace.info.backend = "profile";
   EXPECT_EQ(compare({&first, &second}).names, (Names{"zigzag \u00b7 runs", "zigzag \u00b7 other"}));
   for (const char* path : {"", "/", "/rank0.json", "./rank0.json", "runs/a.json"}) {
     second.trace.path = path;

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "core/ring/ring.h"
-#include "core/trace/event.h"
+#include "core/trace/chrome_trace_reader.h"
+#include "core/trace/trace.h"
 #include "viz/data/session/session.h"
-#include "viz/data/trace/ring_trace.h"
 
 namespace ringscope::viz {
 
@@ -20,8 +20,9 @@ inline std::vector<std::string> texts_of(const std::vector<Finding>& findings) {
   return texts;
 }
 
-inline Trace trace_of(const Recording& recording, const std::string& path = "made.json") {
-  return to_trace(recording, path);
+inline Trace trace_of(Recording recording, const std::string& path = "made.json") {
+  if (!recording.info.travel) settle_waits(recording);
+  return to_trace(std::move(recording), path);
 }
 
 // A recording made slice by slice. Owners follow from rank and step as in core/ring; a wait is for

@@ -91,7 +91,7 @@ std::string profile(int rank, const std::string& base_time, bool with_info = tru
 
 TEST(Kineto, OneRankWithItsStreams) {
   const Trace trace = parse_trace(profile(1, "1000"));
-  EXPECT_FALSE(trace.is_ring());
+  EXPECT_FALSE(trace.is_ring);
   ASSERT_EQ(trace.ranks.size(), 1u);
   EXPECT_EQ(trace.ranks[0].name, "rank 1");
   EXPECT_EQ(trace.ranks[0].pid, 1);
@@ -101,13 +101,13 @@ TEST(Kineto, OneRankWithItsStreams) {
   EXPECT_EQ(trace.lanes[2].name, "thread 4242 (python)");
   EXPECT_EQ(trace.lanes[3].name, "thread PyTorch Profiler");
 
-  const std::vector<Slice>& compute = trace.rows[trace.lanes[0].first_row].slices;
+  const std::span<const Slice> compute = trace.slices(trace.lanes[0].first_row);
   ASSERT_EQ(compute.size(), 2u);
   EXPECT_EQ(compute[0].lane, Kind::compute);
   EXPECT_EQ(compute[1].lane, Kind::other);  // a copy
   EXPECT_EQ(compute[1].bytes, 4096);
 
-  const std::vector<Slice>& nccl = trace.rows[trace.lanes[1].first_row].slices;
+  const std::span<const Slice> nccl = trace.slices(trace.lanes[1].first_row);
   ASSERT_EQ(nccl.size(), 4u);
   EXPECT_EQ(nccl[0].lane, Kind::recv);
   EXPECT_EQ(nccl[0].peer(), 0);
@@ -123,7 +123,7 @@ TEST(Kineto, OneRankWithItsStreams) {
 
   // What the host did to communicate is not the communication.
   for (std::uint32_t row = trace.lanes[2].first_row; row < trace.rows.size(); ++row)
-    for (const Slice& slice : trace.rows[row].slices) EXPECT_EQ(slice.lane, Kind::other);
+    for (const Slice& slice : trace.slices(row)) EXPECT_EQ(slice.lane, Kind::other);
 }
 
 TEST(Kineto, WithoutDistributedInfo) {
@@ -155,17 +155,17 @@ TEST_F(KinetoFiles, RanksOfOneJobBecomeOneTrace) {
 
   const std::uint32_t send_row = trace.lanes[1].first_row, recv_row = trace.lanes[5].first_row;
   EXPECT_EQ(trace.rank_of_row(recv_row), 1);
-  EXPECT_EQ(trace.rows[send_row].slices[0].begin_ns, 100250);
-  EXPECT_EQ(trace.rows[recv_row].slices[0].begin_ns, 105250);  // its clock began 5 us later
+  EXPECT_EQ(trace.slices(send_row)[0].begin_ns, 100250);
+  EXPECT_EQ(trace.slices(recv_row)[0].begin_ns, 105250);  // its clock began 5 us later
   EXPECT_EQ(trace.begin_ns, 88000);
   EXPECT_EQ(trace.end_ns, 488000 + 5000);
-  EXPECT_EQ(trace.name(trace.rows[recv_row].slices[0]), trace.name(trace.rows[send_row].slices[0]));
+  EXPECT_EQ(trace.name(trace.slices(recv_row)[0]), trace.name(trace.slices(send_row)[0]));
 
   // Messages in order.
   ASSERT_EQ(trace.flows.size(), 2u);
   for (std::uint32_t k = 0; k < 2; ++k) {
-    const Slice& send = trace.rows[send_row].slices[k];
-    const Slice& recv = trace.rows[recv_row].slices[k];
+    const Slice& send = trace.slices(send_row)[k];
+    const Slice& recv = trace.slices(recv_row)[k];
     EXPECT_EQ(send.lane, Kind::send);
     EXPECT_EQ(send.peer(), 1);
     EXPECT_EQ(send.flow, recv.flow);
@@ -201,7 +201,7 @@ TEST_F(KinetoFiles, FilesThatAreNotOneJob) {
   const std::vector<Trace> mixed = load_traces({zero, ours, one});
   ASSERT_EQ(mixed.size(), 2u);
   EXPECT_EQ(mixed[0].ranks.size(), 2u);
-  EXPECT_TRUE(mixed[1].is_ring());
+  EXPECT_TRUE(mixed[1].is_ring);
 }
 
 TEST_F(KinetoFiles, ClocksWithoutABaseTime) {

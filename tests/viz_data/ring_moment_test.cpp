@@ -11,7 +11,6 @@
 #include "tests/viz_data/hand_made.h"
 #include "tests/viz_data/recorded.h"
 #include "tests/viz_data/simulated.h"
-#include "viz/data/trace/travel.h"
 
 namespace ringscope::viz {
 namespace ring_moment_test {
@@ -265,7 +264,7 @@ TEST(RingMoment, OddTraces) {
           EXPECT_GE(rank.progress, 0);
           EXPECT_LE(rank.progress, 1);
           EXPECT_GE(rank.kv_owner, -1);
-          EXPECT_LT(rank.kv_owner, trace.run->world_size);
+          EXPECT_LT(rank.kv_owner, trace.info.world_size);
         }
   }
 }

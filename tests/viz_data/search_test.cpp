@@ -112,7 +112,7 @@ TEST(Search, AgreesWithTryingEverySlice) {
   const Trace trace = crowded(4, 300, 12);
   std::size_t expected = 0;
   for (std::uint32_t row = 0; row < trace.rows.size(); ++row)
-    for (const Slice& s : trace.rows[row].slices)
+    for (const Slice& s : trace.slices(row))
       expected += trace.rank_of_row(row) == 2 && s.step == 1 && s.duration_ns() > 20;
   ASSERT_GT(expected, 0u);
   EXPECT_EQ(count(trace, "rank:2 step:1 longer:20"), expected);
@@ -166,7 +166,7 @@ TEST(Flows, FollowABlockAroundTheWholeRing) {
 
 TEST(Flows, OfATraceThatIsNotOursAreItsOwnOnly) {
   Trace trace = small();
-  trace.run.reset();
+  trace.is_ring = false;
   SliceId id{1, 0};
   EXPECT_TRUE(follow_flow(trace, id, true));
   EXPECT_FALSE(follow_flow(trace, id, true));

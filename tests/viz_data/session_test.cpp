@@ -22,7 +22,7 @@ Session three() {
     return trace_of(record_run(partition, "causal", scheme_named("ring"), 3, false));
   };
   Trace foreign = two_steps().trace();
-  foreign.run.reset();
+  foreign.is_ring = false;
   return session_of(recorded(PartitionKind::contiguous), recorded(PartitionKind::zigzag), foreign);
 }
 
@@ -335,7 +335,7 @@ TEST(Session, MoreThanSixteenRanksBeginAtAGlance) {
   EXPECT_FALSE(session.overview);
   commands::toggle_overview(session);
   Trace failed = many_ranks(17);
-  failed.run->failure = RunEnd{"killed", 1, 0};
+  failed.info.failure = RunEnd{"killed", 1, 0};
   EXPECT_FALSE(session_of(std::move(failed)).overview);
   Session pair = session_of(many_ranks(17), many_ranks(17));
   EXPECT_TRUE(pair.comparing && pair.overview);
@@ -550,7 +550,7 @@ TEST(SessionWhatIf, HasNoStoryBesideIt) {
 
 TEST(SessionWhatIf, OfATraceThatIsNotOursSaysWhyNot) {
   Trace foreign = simulated_trace(simulated_scenario(2));
-  foreign.run.reset();
+  foreign.is_ring = false;
   Session session = session_of(std::move(foreign));
   commands::toggle_what_if(session);
   ASSERT_NE(session.what_if, nullptr);
@@ -586,7 +586,7 @@ TEST(SessionWhatIf, APredictionCanBeKept) {
   ASSERT_EQ(session.documents.size(), 2u);
   EXPECT_EQ(session.active, 1u);
   EXPECT_EQ(session.what_if, nullptr);
-  EXPECT_EQ(session.document().trace.run->partition, "zigzag");
+  EXPECT_EQ(session.document().trace.info.partition, "zigzag");
   EXPECT_FALSE(session.document().findings.empty());
   EXPECT_FALSE(session.comparison.figures.empty());
   commands::toggle_compare(session);
@@ -644,7 +644,7 @@ TEST(Document, HoldsWhatIsWorkedOut) {
   EXPECT_EQ(document.findings, findings(trace, document.why, document.idle));
   EXPECT_FALSE(document.findings.empty());
   const std::uint32_t row = trace.row_of(1, RingLane::compute);
-  EXPECT_EQ(document.index.row(row).begins.size(), trace.rows[row].slices.size());
+  EXPECT_EQ(document.index.row(row).begins.size(), trace.slices(row).size());
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include "core/tools/sim/recording.h"
 #include "core/tools/sim/scenario.h"
-#include "viz/data/trace/ring_trace.h"
+#include "core/trace/trace.h"
 
 namespace ringscope::viz {
 

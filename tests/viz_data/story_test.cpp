@@ -93,7 +93,7 @@ TEST_F(Story, PointsAtWhatAgreesWithAllThatIsSaid) {
   const auto lit = [&](const StoryStep& told) {
     int count = 0;
     for (std::uint32_t row = 0; row < trace_.rows.size(); ++row)
-      for (const Slice& s : trace_.rows[row].slices)
+      for (const Slice& s : trace_.slices(row))
         count += points_at(told, trace_.rank_of_row(row), s);
     return count;
   };
@@ -280,7 +280,7 @@ TEST(LoadedStory, OfAnotherProgramIsItsOwnAffair) {
   const char* const text =
       R"({"story": [7, {"text": 1}], "traceEvents": [{"ph": "X", "pid": 1, "ts": 0, "dur": 5}]})";
   const Trace trace = parse_trace(text);
-  EXPECT_FALSE(trace.is_ring());
+  EXPECT_FALSE(trace.is_ring);
   EXPECT_TRUE(trace.story.empty());
 }
 

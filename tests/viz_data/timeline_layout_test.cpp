@@ -107,7 +107,7 @@ TEST(Layout, LowRowsOfMessagesMakeRoomForWords) {
     else
       EXPECT_GE(layout.rows[row].height, TimelineLayout::kMinRowHeight) << row;
   Trace foreign = ranks(8);
-  foreign.run.reset();
+  foreign.is_ring = false;
   for (const RowPlace& place : make_layout(foreign, 1500, 268).rows)
     EXPECT_EQ(place.height, make_layout(foreign, 1500, 268).rows[0].height);
 }
@@ -269,7 +269,7 @@ TEST(Pointing, SnapsToWhatABruteForceSearchFinds) {
     const float y = layout.place_of(row)->y + 1;
     const auto nearest = [&](std::uint32_t r) {
       double best = 1e18;
-      for (const Slice& s : trace.rows[r].slices)
+      for (const Slice& s : trace.slices(r))
         for (const std::int64_t ns : {s.begin_ns, s.end_ns}) {
           const double edge = axis.position(kTime, 0, ns);
           if (std::abs(edge - layout.position_at(view, x)) <

@@ -40,7 +40,7 @@ struct Painted {
 
   const Palette& palette() const { return palette_of(paint.theme); }
   Color color(const Slice& slice) const {
-    return slice_color(paint.theme, paint.color_by, slice, trace.run ? trace.run->world_size : 1);
+    return slice_color(paint.theme, paint.color_by, slice, trace.info.world_size);
   }
   Color background(std::uint32_t row) const {
     const bool odd = (trace.rows[row].lane % 4) % 2 == 1;
@@ -87,8 +87,8 @@ class HandMadePicture : public ::testing::Test {
                     .compute(1, 1, 0, 1000)
                     .trace(),
                 100, AxisMode::time),
-        own{painted.color(painted.trace.rows[0].slices[0])},
-        other{painted.color(painted.trace.rows[0].slices[1])},
+        own{painted.color(painted.trace.slices(0)[0])},
+        other{painted.color(painted.trace.slices(0)[1])},
         none{painted.background(0)} {}
 
   Runs at(int c) const { return runs_of(painted.column(0, c)); }
@@ -192,7 +192,7 @@ std::vector<std::pair<double, double>> extents(const Painted& p, std::uint32_t r
 using Shares = std::map<Color, double>;  // in pixels
 std::optional<Shares> shares(const Painted& p, std::uint32_t row, int c) {
   Shares result;
-  for (const Slice& s : p.trace.rows[row].slices)
+  for (const Slice& s : p.trace.slices(row))
     for (const auto& [x0, x1] : extents(p, row, s)) {
       if (x1 - x0 >= 3 && (std::abs(x0 - c) < 2 || std::abs(x1 - c) < 2)) return std::nullopt;
       const double inside = std::min(x1, c + 1.0) - std::max(x0, static_cast<double>(c));
@@ -260,22 +260,23 @@ Trace kinds_in_turn(int slices, std::int64_t length, std::int64_t gap) {
   trace.ranks.push_back({0, "process", 0, 1});
   trace.lanes.push_back({0, 0, "thread", 0, 1});
   trace.names = {"a"};
-  Row& row = trace.rows.emplace_back();
+  std::vector<Slice>& all = trace.events.emplace_back();
   for (int i = 0; i < slices; ++i) {
     Slice s = plain_slice();
     s.lane = i % 5 == 0 ? Kind::communication : Kind::compute;
     s.begin_ns = i * (length + gap);
     s.end_ns = s.begin_ns + length;
-    row.slices.push_back(s);
+    all.push_back(s);
   }
-  trace.end_ns = row.slices.back().end_ns;
-  trace.slice_count = row.slices.size();
+  trace.rows.push_back({0, 0, 0, static_cast<std::uint32_t>(all.size())});
+  trace.end_ns = all.back().end_ns;
+  trace.slice_count = all.size();
   return trace;
 }
 
 TEST(Crowded, OneNanosecondOfWaitingAmongAHundredThousandSlicesIsSeen) {
   Trace trace = kinds_in_turn(100000, 90, 10);
-  Slice& wait = trace.rows[0].slices[54321];
+  Slice& wait = trace.slices(0)[54321];
   wait.lane = Kind::wait;
   wait.end_ns = wait.begin_ns + 1;
   const Painted p(trace, 200, AxisMode::time, ColorBy::kind);
@@ -300,8 +301,8 @@ TEST(Crowded, HundredsInAColumnAreSummedInBlocks) {
 
 TEST(Crowded, WaitingIsSeenEvenWhereThereAreMoreColorsThanPixels) {
   Trace trace = kinds_in_turn(6000, 90, 10);
-  for (std::size_t i = 0; i < trace.rows[0].slices.size(); ++i)
-    trace.rows[0].slices[i].lane = static_cast<Kind>(i % 6);
+  for (std::size_t i = 0; i < trace.slices(0).size(); ++i)
+    trace.slices(0)[i].lane = static_cast<Kind>(i % 6);
   const Axis axis(trace);
   const TimelineIndex index(trace);
   const TimelineLayout layout = make_layout(trace, 50, 1);  // three pixels high
@@ -338,7 +339,7 @@ TEST(Moving, ZoomedInSlicesAreWhereTheAxisSays) {
   p.draw();
   int looked_at = 0;
   for (std::uint32_t row = 0; row < p.trace.rows.size(); ++row)
-    for (const Slice& s : p.trace.rows[row].slices) {
+    for (const Slice& s : p.trace.slices(row)) {
       const auto x_of = [&](std::int64_t ns) {
         return (p.axis.position(AxisMode::time, 0, ns) - p.view.begin) * 800 / p.view.width();
       };
@@ -362,7 +363,7 @@ TEST(Index, TimeByClassIsExactForAnyStretch) {
     std::int64_t expected[TimelineIndex::kClasses] = {};
     const std::vector<std::uint8_t>& classes = index.row(row).classes;
     for (std::size_t i = 0; i < classes.size(); ++i) {
-      const Slice& s = trace.rows[row].slices[i];
+      const Slice& s = trace.slices(row)[i];
       expected[classes[i]] +=
           std::max<std::int64_t>(0, std::min(s.end_ns, end) - std::max(s.begin_ns, begin));
     }

@@ -24,7 +24,7 @@ TEST(ForeignTrace, ObjectOrArray) {
         "{\"x\": [{}], \"traceEvents\":" + events + "}",
         "{\"ring\": 1, \"distributedInfo\": [], \"traceEvents\":" + events + "}"}) {
     const Trace trace = parse_trace(text);
-    EXPECT_FALSE(trace.is_ring());
+    EXPECT_FALSE(trace.is_ring);
     EXPECT_EQ(step_count(trace), 0);
     ASSERT_EQ(trace.ranks.size(), 1u);
     EXPECT_EQ(trace.ranks[0].pid, 7);
@@ -32,7 +32,7 @@ TEST(ForeignTrace, ObjectOrArray) {
     ASSERT_EQ(trace.lanes.size(), 2u);  // by tid
     EXPECT_EQ(trace.lanes[0].name, "thread 8");
     EXPECT_EQ(trace.lanes[1].tid, 9);
-    const Slice& a = trace.rows[1].slices[0];
+    const Slice& a = trace.slices(1)[0];
     EXPECT_EQ(trace.name(a), "a");
     Slice expected = plain_slice();
     expected.name = a.name;
@@ -111,7 +111,7 @@ TEST(ForeignTrace, BeginAndEnd) {
   ASSERT_EQ(trace.rows.size(), 3u);
   const auto expect = [&](std::uint32_t row, std::uint32_t i, const char* name, int begin,
                           int end) {
-    const Slice& slice = trace.rows[row].slices.at(i);
+    const Slice& slice = trace.slices(row)[i];
     EXPECT_EQ(trace.name(slice), name);
     EXPECT_EQ(slice.begin_ns, begin * 1000);
     EXPECT_EQ(slice.end_ns, end * 1000);
@@ -153,10 +153,10 @@ TEST(ForeignTrace, NamesAndOrderFromMetadata) {
 std::vector<std::vector<std::pair<int, int>>> rows_of_text(const std::string& text) {
   const Trace trace = parse_trace(text);
   std::vector<std::vector<std::pair<int, int>>> rows;
-  for (const Row& row : trace.rows) {
-    EXPECT_EQ(row.depth, rows.size());
+  for (std::uint32_t row = 0; row < trace.rows.size(); ++row) {
+    EXPECT_EQ(trace.rows[row].depth, rows.size());
     rows.emplace_back();
-    for (const Slice& slice : row.slices)
+    for (const Slice& slice : trace.slices(row))
       rows.back().emplace_back(slice.begin_ns / 1000, slice.end_ns / 1000);
   }
   return rows;
@@ -204,14 +204,14 @@ TEST(ForeignTrace, TheUnknownIsPassedOver) {
       {"ph": "X", "name": ["x"], "cat": 3, "ts": 1, "dur": 2, "args": [1, {"step": -1}]}],
       "stackFrames": {"1": {"name": "\u00e4\ud83d\ude00"}}, "metadata": null})");
   EXPECT_EQ(trace.slice_count, 1u);
-  EXPECT_EQ(trace.name(trace.rows[0].slices[0]), "");
+  EXPECT_EQ(trace.name(trace.slices(0)[0]), "");
 }
 
 TEST(ForeignTrace, NamesAreUnescaped) {
   const Trace trace = parse_trace(
       "[{\"ph\": \"X\", \"ts\": 1, \"name\": "
       "\"a\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00e4\\u20AC\\ud83d\\ude00\xc3\xa4\"}]");
-  EXPECT_EQ(trace.name(trace.rows[0].slices[0]),
+  EXPECT_EQ(trace.name(trace.slices(0)[0]),
             "a\"\\/\b\f\n\r\t\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\xc3\xa4");
 }
 

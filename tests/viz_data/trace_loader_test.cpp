@@ -1,5 +1,5 @@
 // Our own recordings, written by the recorder's writer and loaded again, or made into traces at once.
-#include "viz/data/trace/trace_loader.h"
+#include "core/tools/foreign/trace_files.h"
 
 #include <gtest/gtest.h>
 
@@ -8,6 +8,7 @@
 
 #include "tests/viz_data/recorded.h"
 #include "tests/viz_data/trace_loader_text.h"
+#include "viz/data/analysis/critical_path.h"
 #include "viz/data/timeline/axis.h"
 #include "viz/data/timeline/palette.h"
 
@@ -16,8 +17,8 @@ namespace {
 
 // Everything that `trace` holds is what `recording` holds, and nothing is missing.
 void expect_same(const Trace& trace, const Recording& recording) {
-  ASSERT_TRUE(trace.run.has_value());
-  EXPECT_EQ(*trace.run, recording.info);
+  ASSERT_TRUE(trace.is_ring);
+  EXPECT_EQ(trace.info, recording.info);
   EXPECT_EQ(trace.samples, recording.samples);
   const int n = recording.info.world_size;
   ASSERT_EQ(trace.ranks.size(), static_cast<std::size_t>(n));
@@ -39,7 +40,7 @@ void expect_same(const Trace& trace, const Recording& recording) {
       std::stable_sort(
           expected.begin(), expected.end(),
           [](const TraceEvent& a, const TraceEvent& b) { return a.begin_ns < b.begin_ns; });
-      const std::vector<Slice>& slices = trace.slices_of(rank, lane);
+      const std::span<const Slice> slices = trace.slices_of(rank, lane);
       ASSERT_EQ(slices.size(), expected.size());
       for (std::size_t i = 0; i < slices.size(); ++i) {
         Slice slice = slices[i];
@@ -93,7 +94,7 @@ TEST(TraceLoader, ExtentAndTitle) {
   EXPECT_EQ(trace.end_ns, 3 * 2000 + 1521);  // rank 3's last wait
   EXPECT_EQ(trace.wall_ns(), 7521);
   EXPECT_EQ(trace.path, "runs/x.json");
-  EXPECT_EQ(trace.title(), "zigzag · causal+window:17 · 4 ranks");
+  EXPECT_EQ(title_of(trace), "zigzag · causal+window:17 · 4 ranks");
   RunInfo run;
   for (const auto& [buffers, way] : {std::pair{0, ""}, {2, ""}, {3, " · 3 buffers"}}) {
     run.kv_buffers = buffers;
@@ -101,9 +102,9 @@ TEST(TraceLoader, ExtentAndTitle) {
   }
   run.scheme = "allgather";
   EXPECT_EQ(way_of(run), " · allgather");
-  EXPECT_EQ(parse_trace(trace_text_of(whole_recording(1, false))).title(),
+  EXPECT_EQ(title_of(parse_trace(trace_text_of(whole_recording(1, false)))),
             "zigzag · causal+window:17 · 1 rank");
-  EXPECT_EQ(parse_trace(R"([{"ph": "X", "ts": 1}])", "runs/x.json").title(), "x.json");
+  EXPECT_EQ(title_of(parse_trace(R"([{"ph": "X", "ts": 1}])", "runs/x.json")), "x.json");
 }
 
 TEST(TraceLoader, OrderOfEventsDoesNotMatter) {
@@ -135,7 +136,7 @@ TEST(TraceLoader, SlicesThatNestGetRowsOfTheirOwn) {
   const Lane& lane = trace.lanes[0];
   ASSERT_EQ(lane.rows, 2u);
   EXPECT_EQ(trace.rows[lane.first_row + 1].depth, 1u);
-  EXPECT_EQ(trace.rows[lane.first_row + 1].slices[0].begin_ns, inner.begin_ns);
+  EXPECT_EQ(trace.slices(lane.first_row + 1)[0].begin_ns, inner.begin_ns);
   EXPECT_EQ(trace.slices_of(0, ringscope::Lane::compute).size(), 1u);
 }
 
@@ -172,7 +173,7 @@ TEST(RecordedTrace, KernelsHaveLanes) {
   ASSERT_EQ(trace.ranks[1].lanes, 6u);
   EXPECT_EQ(trace.lanes[8].name, "SM 2 producer");
   EXPECT_EQ(trace.lanes[9].name, "SM 2 consumer 0");
-  const Slice& slice = trace.rows[trace.lanes[9].first_row].slices.at(0);
+  const Slice& slice = trace.slices(trace.lanes[9].first_row)[0];
   EXPECT_EQ(trace.name(slice), "softmax 4");
   EXPECT_EQ(kernel_part(slice), KernelPart::softmax);
   EXPECT_EQ(slice.step, 1);
@@ -203,8 +204,10 @@ TEST(RecordedTrace, ASampleHasTheRanksThatWereAskedFor) {
   EXPECT_EQ(some.ranks[0].name, "rank 1");
   EXPECT_EQ(some.ranks[1].name, "rank 4");
   EXPECT_EQ(some.ranks[1].pid, 4);
-  EXPECT_EQ(some.run->world_size, 5);
+  EXPECT_EQ(some.info.world_size, 5);
   EXPECT_TRUE(some.flows.empty());
+  EXPECT_FALSE(critical_path_of(all).segments.empty());
+  EXPECT_TRUE(critical_path_of(some).segments.empty());
   const auto& there = all.slices_of(4, ringscope::Lane::compute);
   const auto& here = some.slices_of(1, ringscope::Lane::compute);
   ASSERT_EQ(here.size(), there.size());
@@ -261,8 +264,8 @@ TEST_F(TraceFile, RecordingsInTheOrderGiven) {
   const std::string b = write("b.json", trace_text_of(other));
   const std::vector<Trace> traces = load_traces({b, a, b});
   ASSERT_EQ(traces.size(), 3u);
-  EXPECT_EQ(traces[0].run->partition, "contiguous");
-  EXPECT_EQ(traces[1].run->partition, "zigzag");
+  EXPECT_EQ(traces[0].info.partition, "contiguous");
+  EXPECT_EQ(traces[1].info.partition, "zigzag");
   EXPECT_EQ(traces[1].path, a);
   EXPECT_EQ(traces[2].path, b);
 }

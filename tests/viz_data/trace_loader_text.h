@@ -6,8 +6,8 @@
 #include <fstream>
 #include <string>
 
+#include "core/tools/foreign/trace_files.h"
 #include "tests/core/trace/trace_text.h"
-#include "viz/data/trace/trace_loader.h"
 
 namespace ringscope::viz {
 

@@ -68,21 +68,21 @@ TEST(TrainingStep, HasALaneOfTheModel) {
   const Document document = document_of(step_of_training());
   const Trace& trace = document.trace;
   ASSERT_TRUE(trace.has_model());
-  EXPECT_EQ(trace.title(), "zigzag · causal · 2 ranks · training step 12, layer 1");
+  EXPECT_EQ(title_of(trace), "zigzag · causal · 2 ranks · training step 12, layer 1");
   EXPECT_EQ(trace.wall_ns(), 1000);
   for (int rank = 0; rank < kRanks; ++rank) {
     ASSERT_EQ(trace.ranks[rank].lanes, 5u);
     const Lane& lane = trace.lanes[trace.ranks[rank].first_lane + 4];
     EXPECT_EQ(lane.name, "model");
     ASSERT_EQ(lane.rows, 2u);
-    const std::vector<Slice>& outer = model_slices(trace, rank);
+    const std::span<const Slice> outer = model_slices(trace, rank);
     ASSERT_EQ(outer.size(), 7u);
     EXPECT_EQ(trace.name(outer[1]), "attention 1");
     EXPECT_EQ(trace.name(outer[3]), "MLP 1 (backward)");
     EXPECT_EQ(trace.name(outer[4]), "attention 1 (backward)");
     EXPECT_EQ(outer[5].lane, Kind::communication);
     EXPECT_EQ(outer[5].bytes, 64);
-    EXPECT_EQ(trace.rows[lane.first_row + 1].slices.size(), 2u);
+    EXPECT_EQ(trace.slices(lane.first_row + 1).size(), 2u);
     const std::vector<Stretch> ring = ring_stretches(trace, rank);
     ASSERT_EQ(ring.size(), 2u);
     EXPECT_EQ(ring[0].begin_ns, 150);

@@ -257,16 +257,16 @@ TEST(RunRates, SaysWhyItCanNot) {
   const auto names = [](const std::string& text, const std::string& part) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
   };
-  names(refusal([](Trace& t) { t.run.reset(); }), "does not say what was computed");
-  names(refusal([](Trace& t) { t.run->failure = RunEnd{"killed", 1, 0}; }), "broke off");
+  names(refusal([](Trace& t) { t.is_ring = false; }), "does not say what was computed");
+  names(refusal([](Trace& t) { t.info.failure = RunEnd{"killed", 1, 0}; }), "broke off");
   names(refusal([](Trace& t) { t.is_part = true; }), "cut off");
   names(refusal([](Trace& t) { t.slice_count = kMostSlices + 1; }), "too many");
-  names(refusal([](Trace& t) { t.run->partition = "diagonal"; }), "diagonal");
-  names(refusal([](Trace& t) { t.run->mask = "documents:3,4"; }), "document lengths");
-  names(refusal([](Trace& t) { t.run->mask = "hexagonal"; }), "hexagonal");
-  names(refusal([](Trace& t) { t.run->scheme = "pigeons"; }), "pigeons");
-  names(refusal([](Trace& t) { t.run->dtype = "f8"; }), "f8");
-  names(refusal([](Trace& t) { t.run->shape.seqlen = 0; }), "seqlen");
+  names(refusal([](Trace& t) { t.info.partition = "diagonal"; }), "diagonal");
+  names(refusal([](Trace& t) { t.info.mask = "documents:3,4"; }), "document lengths");
+  names(refusal([](Trace& t) { t.info.mask = "hexagonal"; }), "hexagonal");
+  names(refusal([](Trace& t) { t.info.scheme = "pigeons"; }), "pigeons");
+  names(refusal([](Trace& t) { t.info.dtype = "f8"; }), "f8");
+  names(refusal([](Trace& t) { t.info.shape.seqlen = 0; }), "seqlen");
   names(rates_of_run(HandMade(2).trace()).refusal, "Nothing was recorded");
   names(rates_of_run(HandMade(2).hop(0, 0, 0, 10).trace()).refusal, "No computation");
   names(rates_of_run(HandMade(2).compute(0, 0, 10, 10).compute(1, 0, 9, 9).trace()).refusal,

@@ -26,7 +26,7 @@ WhatIf what_if_of(const Scenario& scenario) {
 void expect_alike(const Trace& a, const Trace& b, std::int64_t within_ns) {
   ASSERT_EQ(a.rows.size(), b.rows.size());
   for (std::size_t row = 0; row < a.rows.size(); ++row) {
-    const auto &left = a.rows[row].slices, &right = b.rows[row].slices;
+    const auto &left = a.slices(row), &right = b.slices(row);
     ASSERT_EQ(left.size(), right.size()) << "row " << row;
     for (std::size_t i = 0; i < left.size(); ++i) {
       EXPECT_LE(std::abs(left[i].begin_ns - right[i].begin_ns), within_ns);
@@ -153,7 +153,7 @@ TEST(WhatIf, SettingsChangeWhatIsShown) {
   what_if.settings.world_size = 8;
   what_if.update();
   EXPECT_EQ(what_if.shown()->document.trace.ranks.size(), 8u);
-  EXPECT_EQ(what_if.shown()->document.trace.run->partition, "zigzag");
+  EXPECT_EQ(what_if.shown()->document.trace.info.partition, "zigzag");
   EXPECT_NEAR(what_if.shown()->figures.balance_ceiling, 1, 0.01);
   EXPECT_LT(what_if.shown()->figures.wall_s, unmoved / 3);
   EXPECT_NE(what_if.shown()->document.trace.path, what_if.unmoved()->document.trace.path);
@@ -214,7 +214,7 @@ TEST(WhatIf, ManyRanksTakeTheirTimeInTheBackground) {
   EXPECT_EQ(shown.settings.world_size, 200);
   EXPECT_FALSE(shown.whole);
   const Trace& trace = shown.document.trace;
-  EXPECT_EQ(trace.run->world_size, 200);
+  EXPECT_EQ(trace.info.world_size, 200);
   EXPECT_EQ(trace.ranks.size(), 32u);
   EXPECT_EQ(trace.ranks.front().name, "rank 0");
   EXPECT_EQ(trace.ranks.back().name, "rank 199");

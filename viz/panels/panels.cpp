@@ -25,8 +25,8 @@ namespace ringscope::viz {
 void draw_failure(const PanelContext& context) {
   Session& session = context.session;
   const Document& document = session.document();
-  if (!document.trace.run || !document.trace.run->failure) return;
-  const RunEnd& end = *document.trace.run->failure;
+  if (!document.trace.info.failure) return;
+  const RunEnd& end = *document.trace.info.failure;
   const Palette& palette = context.palette;
   const Box box = content_box();
   const Touch touched = touch("failure", box);
@@ -115,9 +115,8 @@ void draw_slice(const PanelContext& context, const Box& box, SliceId id, std::st
   const Trace& trace = context.session.document().trace;
   const Palette& palette = context.palette;
   const float y = (box.y0 + box.y1) / 2;
-  const int world_size = trace.run ? trace.run->world_size : 1;
-  const Color color =
-      slice_color(context.session.theme, context.session.color_by, trace.slice(id), world_size);
+  const Color color = slice_color(context.session.theme, context.session.color_by, trace.slice(id),
+                                  trace.info.world_size);
   fill({box.x0, y - 6, box.x0 + 12, y + 6}, color, 3);
   float x = box.x0 + 20;
   const auto add = [&](std::string_view text, Color ink) {
@@ -155,19 +154,19 @@ void draw_details(const PanelContext& context) {
   const Trace& trace = session.document().trace;
   const Box box = content_box();
   const auto valid = [&trace](const std::optional<SliceId>& id) {
-    return id && id->row < trace.rows.size() && id->index < trace.rows[id->row].slices.size();
+    return id && id->row < trace.rows.size() && id->index < trace.rows[id->row].count;
   };
   if (valid(session.hovered)) return draw_slice(context, box, *session.hovered, "under the mouse");
   if (valid(session.selected)) return draw_slice(context, box, *session.selected, "selected");
   std::string text =
       fmt::format("{} slices \u00b7 {} \u00b7 {}", count_text(trace.slice_count),
-                  trace.is_ring()           ? counted(trace.ranks.size(), "rank")
+                  trace.is_ring             ? counted(trace.ranks.size(), "rank")
                   : trace.ranks.size() == 1 ? std::string("1 process")
                                             : fmt::format("{} processes", trace.ranks.size()),
                   time_text(trace.wall_ns()));
-  if (trace.is_ring()) {
+  if (trace.is_ring) {
     const Axis& axis = session.document().axis;
-    for (const auto& [name, value] : facts_of(*trace.run, axis.steps() > axis.forward_steps())) {
+    for (const auto& [name, value] : facts_of(trace.info, axis.steps() > axis.forward_steps())) {
       if (name == "command" || name == "version") break;  // who made the file takes too much room
       text +=                                             // a number does not say what it is of
           " \u00b7 " + (value[0] >= '0' && value[0] <= '9' ? name + " " + value : value);

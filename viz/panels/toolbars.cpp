@@ -29,7 +29,7 @@ void draw_chooser(const PanelContext& context, float width) {
   Session& session = context.session;
   const std::string chosen = session.comparing
                                  ? fmt::format("{} recordings, compared", session.documents.size())
-                                 : session.document().trace.title();
+                                 : title_of(session.document().trace);
   if (session.documents.size() == 1) {
     ImGui::AlignTextToFramePadding();
     ImGui::TextUnformatted(fitted(context.fonts.text, chosen, width).c_str());
@@ -37,7 +37,7 @@ void draw_chooser(const PanelContext& context, float width) {
       const Trace& trace = session.document().trace;
       const Axis& axis = session.document().axis;
       Pairs facts;
-      if (trace.is_ring()) facts = facts_of(*trace.run, axis.steps() > axis.forward_steps());
+      if (trace.is_ring) facts = facts_of(trace.info, axis.steps() > axis.forward_steps());
       draw_tooltip(context, trace.path, facts);
     }
     return;
@@ -48,7 +48,7 @@ void draw_chooser(const PanelContext& context, float width) {
       ImGui::Selectable("All, compared", session.comparing) && !session.comparing)
     commands::toggle_compare(session);
   for (std::size_t i = 0; i < session.documents.size(); ++i) {
-    const std::string label = fmt::format("{}##{}", session.documents[i].trace.title(), i);
+    const std::string label = fmt::format("{}##{}", title_of(session.documents[i].trace), i);
     if (!ImGui::Selectable(label.c_str(), !session.comparing && session.active == i)) continue;
     if (session.comparing) commands::toggle_compare(session);
     session.activate(i);
@@ -118,7 +118,7 @@ struct Item {
 };
 
 std::vector<Item> items_of(const Session& session) {
-  const bool ring = session.document().trace.is_ring();
+  const bool ring = session.document().trace.is_ring;
   const bool alone = !session.comparing && !session.what_if;
   std::vector<Item> items;
   const auto button = [&](bool there, int worth, const char* word, bool on, Command* command,

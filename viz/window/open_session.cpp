@@ -71,7 +71,7 @@ void require_paragraph(const Session& session, int paragraph) {
 }
 
 void require_panels(const Session& session) {
-  if (!session.comparing && session.document().trace.is_ring()) return;
+  if (!session.comparing && session.document().trace.is_ring) return;
   throw InputError(fmt::format(
       "--panel: given for {}; accepted: with one recording of ringscope",
       session.comparing ? "several recordings" : "'" + session.document().trace.path + "'"));

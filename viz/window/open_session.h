@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/tools/foreign/trace_files.h"
 #include "viz/data/session/session.h"
-#include "viz/data/trace/trace_loader.h"
 #include "viz/window/view.h"
 
 namespace ringscope::viz {

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/tools/foreign/trace_files.h"
 #include "viz/data/session/session.h"
-#include "viz/data/trace/trace_loader.h"
 #include "viz/panels/panels.h"
 #include "viz/window/fonts.h"
 #include "viz/window/view.h"

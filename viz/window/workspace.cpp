@@ -130,7 +130,7 @@ void draw_panel(const PanelContext& context, Figure figure, ImVec2 at, ImVec2 si
 void draw_single(const PanelContext& context, ImVec2 at, ImVec2 size, Splits& splits,
                  bool stacked) {
   context.session.under_mouse.reset();
-  if (!context.session.document().trace.is_ring())
+  if (!context.session.document().trace.is_ring)
     return draw_panel(context, Figure::timeline, at, size);
   constexpr float kRoomForAll = 200;  // below it no panel would have room for anything
   const std::optional<Figure>& alone = context.session.alone;
@@ -205,8 +205,7 @@ void draw_workspace(const PanelContext& context, Splits& splits) {
   if (session.what_if)
     return panel("what if", at, size, kStill, {10, 8}, [&] { draw_what_if(context); });
   if (!session.bare) bar("details", false, kDetails, {10, 6}, draw_details);
-  const auto& run = session.document().trace.run;
-  if (run && run->failure) bar("failure", true, kDetails, {10, 6}, draw_failure);
+  if (session.document().trace.info.failure) bar("failure", true, kDetails, {10, 6}, draw_failure);
   if (size.x < 8 || size.y < 8) return;
   if (session.show_table) {
     const float wide = std::floor(std::min(440.0f, size.x / 2));

@@ -236,6 +236,7 @@ TEST(ChromeTraceRoundTrip, Samples) {
       Recording recording = sample_recording(world_size, backward);
       EXPECT_EQ(parse_chrome_trace(trace_text_of(recording)), recording);
       recording.info.training = RecordedLayer{7, 1, 3};
+      recording.info.travel = Travel{Travels::heads, true, false, world_size};
       recording.model.resize(static_cast<std::size_t>(world_size));
       recording.model[0] = {{ModelPart::attention, Pass::backward, 2, 10, 5000},
                             {ModelPart::reduction, Pass::forward, -1, 5000, 5001, 64}};
@@ -247,6 +248,30 @@ TEST(ChromeTraceRoundTrip, Samples) {
           {KernelPart::query_gradients, 0, 1, 0, 0, -1, 3, 16, 17, 2, Pass::backward}};
       EXPECT_EQ(parse_chrome_trace(trace_text_of(recording)), recording);
     }
+}
+
+// Those of older versions do not say what travels, and a wait has the step of the hop that was waited for.
+TEST(ChromeTraceRoundTrip, WaitsOfOldRecordingsLeadToWhatTheirRankAttendsNext) {
+  Recording recording = sample_recording(3, true);
+  recording.info.travel.reset();
+  const Recording read = parse_chrome_trace(trace_text_of(recording));
+  EXPECT_FALSE(read.info.travel);
+  int waits = 0;
+  for (std::size_t rank = 0; rank < 3; ++rank)
+    for (std::size_t i = 0; i < recording.events[rank].size(); ++i) {
+      TraceEvent expected = recording.events[rank][i];
+      if (expected.lane == Lane::wait) {
+        ++waits;
+        const bool is_last = ++expected.step == 3;
+        expected.kv_owner = is_last ? -1 : (static_cast<int>(rank) + 3 - expected.step) % 3;
+        if (is_last) expected.step = -1;
+      }
+      EXPECT_EQ(read.events[rank][i], expected);
+    }
+  EXPECT_EQ(waits, 18);
+  // Of a run that broke off, nobody knows what would have come next.
+  recording.info.failure = RunEnd{"killed", 1, 0};
+  EXPECT_EQ(parse_chrome_trace(trace_text_of(recording)), recording);
 }
 
 // How a run failed stands in the "ring" object, as far as it is known.

@@ -73,6 +73,7 @@ Recording sample_recording(int world_size, bool backward) {
   recording.info.mask = "causal+window:17";
   recording.info.shape = {2, 4, 2, 1000, 64};
   recording.info.world_size = world_size;
+  recording.info.travel = Travel{.visits_all = true};
   recording.info.base_time_ns = 1'700'000'000'123'456'789;
   recording.events.resize(static_cast<std::size_t>(world_size));
   for (int rank = 0; rank < world_size; ++rank) {

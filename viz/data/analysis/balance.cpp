@@ -146,7 +146,7 @@ WorkTable balance_of(const Trace& trace) {
   WorkTable table;
   const auto ranks = static_cast<std::int64_t>(trace.ranks.size());
   const int steps = step_count(trace), forward_steps = forward_step_count(trace);
-  if (!trace.is_ring() || ranks * steps > kMaxCells) return table;
+  if (!trace.is_ring || ranks * steps > kMaxCells) return table;
   table.ranks = static_cast<int>(ranks);
   table.steps = steps;
   table.cells.resize(static_cast<std::size_t>(ranks * steps));

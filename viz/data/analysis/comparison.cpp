@@ -29,19 +29,19 @@ std::string difference_of(const Documents& documents) {
     for (const Document* d : documents)
       if (of(*d) != of(*documents[0])) return different.emplace_back(name), void();
   };
-  compare_by("shape", [](const Document& d) { return d.trace.run->shape; });
-  compare_by("mask", [](const Document& d) { return d.trace.run->mask; });
-  compare_by("dtype", [](const Document& d) { return d.trace.run->dtype; });
+  compare_by("shape", [](const Document& d) { return d.trace.info.shape; });
+  compare_by("mask", [](const Document& d) { return d.trace.info.mask; });
+  compare_by("dtype", [](const Document& d) { return d.trace.info.dtype; });
   compare_by("passes", [](const Document& d) { return d.axis.steps() > d.axis.forward_steps(); });
   return different.empty() ? "" : listed(different, " and ");
 }
 
-bool is_ideal(const Document* document) { return document->trace.run->backend == kIdealBackend; }
+bool is_ideal(const Document* document) { return document->trace.info.backend == kIdealBackend; }
 
 // Return the first run whose ranks shared cores, so that its times show a scheduler too; or null.
 const RunInfo* sharing(const Documents& documents) {
   for (const Document* d : documents) {
-    const RunInfo& run = *d->trace.run;
+    const RunInfo& run = d->trace.info;
     if (run.machine && run.machine->cores > 0 && run.machine->cores < run.world_size) return &run;
   }
   return nullptr;
@@ -133,10 +133,10 @@ std::vector<ComparedFigure> figures_of(const Documents& documents) {
 
 // Return a recording's name among others: what tells it from them.
 std::string name_among(const Document& document, const Documents& documents) {
-  const RunInfo& run = *document.trace.run;
+  const RunInfo& run = document.trace.info;
   const auto differs = [&](auto&& of) {
     return std::any_of(documents.begin(), documents.end(),
-                       [&](const Document* d) { return of(*d->trace.run) != of(run); });
+                       [&](const Document* d) { return of(d->trace.info) != of(run); });
   };
   std::string name = run.partition;
   if (differs([](const RunInfo& r) { return r.scheme; })) name += " by " + run.scheme;
@@ -153,7 +153,7 @@ std::string name_among(const Document& document, const Documents& documents) {
 std::string place_of(const Trace& trace, int parts) {
   std::string path = trace.path;
   const std::size_t slash = path.find_last_of('/');
-  if (trace.run->backend == "profile" && slash != std::string::npos && path.substr(0, slash) != ".")
+  if (trace.info.backend == "profile" && slash != std::string::npos && path.substr(0, slash) != ".")
     path.resize(slash);
   std::size_t at = path.size();
   for (int i = 0; i < parts && at != std::string::npos && at > 0; ++i)
@@ -185,9 +185,9 @@ std::vector<std::string> names_of(const Documents& documents) {
 std::string headline_of(const Documents& documents) {
   const auto ceiling = [](const Document* d) { return d->balance.predicted_balance_ceiling; };
   // Ceilings say how much sooner a run ends only if all have the same pairs.
-  const RunInfo& run = *documents[0]->trace.run;
+  const RunInfo& run = documents[0]->trace.info;
   for (const Document* d : documents)
-    if (!d->balance.predicted || d->trace.run->mask != run.mask || d->trace.run->shape != run.shape)
+    if (!d->balance.predicted || d->trace.info.mask != run.mask || d->trace.info.shape != run.shape)
       return "";
   const auto [worst, best] = std::minmax_element(
       documents.begin(), documents.end(),
@@ -267,7 +267,7 @@ Difference difference_between(const Document& from, const Document& to) {
   const WorkTable &before = from.balance, &after = to.balance;
   if (made.refusal.empty() && (before.ranks != after.ranks || before.steps != after.steps))
     made.refusal = "ranks or steps";
-  if (made.refusal.empty() && !(from.trace.run->is_whole() && to.trace.run->is_whole()))
+  if (made.refusal.empty() && !(from.trace.info.is_whole() && to.trace.info.is_whole()))
     made.refusal = "how they ended";
   if (!made.refusal.empty()) return made;
   made.from_s = before.wall_s;
@@ -296,7 +296,7 @@ Difference difference_between(const Document& from, const Document& to) {
 Comparison compare(const std::vector<const Document*>& documents) {
   Documents ours;
   for (const Document* document : documents)
-    if (document->trace.is_ring()) ours.push_back(document);
+    if (document->trace.is_ring) ours.push_back(document);
   Comparison comparison;
   if (ours.empty()) return comparison;
   comparison.figures = figures_of(ours);

@@ -30,7 +30,7 @@ class RecordedTasks {
     for (const RingLane lane : {RingLane::compute, RingLane::recv})
       for (int rank = 0; rank < trace.rank_count(); ++rank) {
         const std::uint32_t row = trace.row_of(rank, lane);
-        const std::vector<Slice>& slices = trace.rows[row].slices;
+        const std::span<const Slice> slices = trace.slices(row);
         for (std::uint32_t i = 0; i < slices.size(); ++i) {
           const Slice& s = slices[i];
           slices_[{lane, s.pass, s.payload, s.step, s.peer(), rank}].all.push_back({row, i});
@@ -191,11 +191,11 @@ bool CriticalPath::contains(SliceId id) const {
 }
 
 CriticalPath critical_path_of(const Trace& trace) {
-  if (!trace.is_ring()) return {};
+  if (!trace.is_ring || trace.rank_count() != trace.info.world_size) return {};
   try {
-    Recording recording = recording_of(trace);
-    recording.info.failure.reset();  // of a run that broke off there is a path as well
-    const RecordedRun run(recording);
+    std::optional<Recording> as_if_whole;  // of a run that broke off there is a path as well
+    if (trace.info.failure) as_if_whole.emplace(trace).info.failure.reset();
+    const RecordedRun run(as_if_whole ? *as_if_whole : static_cast<const Recording&>(trace));
     return Walk(trace).path(RecordedTasks(trace, run.graph()));
   } catch (const InputError&) {  // nothing was recorded
     return {};

@@ -32,7 +32,7 @@ struct CriticalPath {
   bool contains(SliceId id) const;
 };
 
-// Return the critical path of a recording of ours; empty for any other trace.
+// Return the critical path of a recording of ours; empty for any other trace, and for a sample of ranks.
 CriticalPath critical_path_of(const Trace& trace);
 
 }  // namespace ringscope::viz

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/ring/scheme.h"
 #include "core/tools/explain/explain.h"
 #include "core/trace/summary.h"
 #include "viz/data/analysis/balance.h"
@@ -14,7 +15,6 @@
 #include "viz/data/mask/mask_painter.h"
 #include "viz/data/session/format.h"
 #include "viz/data/session/search.h"
-#include "viz/data/trace/travel.h"
 
 namespace ringscope::viz {
 
@@ -67,20 +67,20 @@ std::string in_our_units(std::string sentence) {
 
 // Return the step, the layer, and how much of a training step is attention.
 std::string words_of_training(const Trace& trace) {
-  if (!trace.run->training) return "";
+  if (!trace.info.training) return "";
   double at_one = 0, at_all = 0;
   for (int rank = 0; rank < trace.rank_count(); ++rank) {
     for (const Stretch& stretch : ring_stretches(trace, rank))
       at_one += static_cast<double>(stretch.end_ns - stretch.begin_ns);
     const Lane& lane = model_lane(trace, rank);
     for (std::uint32_t row = lane.first_row; row < lane.first_row + lane.rows; ++row)
-      for (const Slice& slice : trace.rows[row].slices)
+      for (const Slice& slice : trace.slices(row))
         if (slice.part == static_cast<int>(ModelPart::ring))
           at_all += static_cast<double>(slice.duration_ns());
   }
   const double whole =
       std::max(static_cast<double>(trace.wall_ns()) * static_cast<double>(trace.ranks.size()), 1.0);
-  const RecordedLayer& training = *trace.run->training;
+  const RecordedLayer& training = *trace.info.training;
   std::string text = fmt::format("Step {} of a training run: attention takes {} of it",
                                  training.train_step, words_of_share(at_all / whole));
   if (training.layers > 1)
@@ -155,7 +155,7 @@ class Findings {
   void where_time_goes() {
     std::string text = fmt::format("Ranks compute {} of the time.",
                                    words_of_share(idle_.compute_ns() / idle_.ranks_ns()));
-    if (const int ranks = trace_.run->world_size; idle_.recorded() < ranks)
+    if (const int ranks = trace_.info.world_size; idle_.recorded() < ranks)
       text += fmt::format(" Of {} ranks, {} were recorded; all times are theirs.", ranks,
                           idle_.recorded());
     const double hops = idle_.total([](const RankIdle& rank) { return rank.hops; });
@@ -181,7 +181,7 @@ class Findings {
     if (why_.ranks.empty() || why_.exposed_s < 0.05 * why_.wall_s ||
         said > (said_imbalance_ ? 1 : 0))
       return;
-    const Travel travel = travel_of(*trace_.run);
+    const Travel travel = travel_of(trace_.info);
     const bool gathers = travel.is_gathered && travel.what == Travels::blocks;
     say(gathers ? "Nothing is computed while blocks are gathered; the ring scheme would hide that."
                 : "Blocks take longer to arrive than to attend: more rows a rank would hide the "
@@ -207,7 +207,7 @@ class Findings {
               : fmt::format("Work is even: the busiest rank has {:.2f} times the mean pairs, "
                             "and ranks could be busy {} of the time.",
                             balance_.imbalance, words_of_share(ceiling)));
-    const RunInfo& run = *trace_.run;
+    const RunInfo& run = trace_.info;
     std::string text = fmt::format("{} {} is uneven: rank {} has ", capitalized(run.partition),
                                    in_mask(run.mask), busiest);
     const double mean = sum_of_pairs() / static_cast<double>(pairs_.size());
@@ -267,8 +267,8 @@ class Findings {
 }  // namespace
 
 std::vector<Finding> findings(const Trace& trace, const Explanation& why, const IdleReport& idle) {
-  if (!trace.is_ring()) return {};
-  if (trace.run->is_whole()) return Findings(trace, why, idle).all();
+  if (!trace.is_ring) return {};
+  if (trace.info.is_whole()) return Findings(trace, why, idle).all();
   // Half a run says little about balance and idle times.
   const std::vector<SliceId> waits = unfinished_waits(trace);
   std::vector<Finding> said;
@@ -281,8 +281,6 @@ namespace {
 
 constexpr std::size_t kMostWaits = 4;  // one sentence each
 
-bool failed(const Trace& trace) { return trace.run && trace.run->failure; }
-
 bool is_of(const SliceId& id, const Trace& trace, int rank) {
   return trace.rank_of_row(id.row) == rank;
 }
@@ -293,12 +291,12 @@ bool came(const Trace& trace, int rank, const Slice& wait) {
   const auto over = [&wait](const Slice& end) {
     return end.pass == wait.pass && end.payload == wait.payload && end.end_ns <= wait.end_ns;
   };
-  const std::vector<Slice>& received = trace.slices_of(rank, RingLane::recv);
+  const std::span<const Slice> received = trace.slices_of(rank, RingLane::recv);
   const auto recv = std::find_if(received.begin(), received.end(), [&](const Slice& slice) {
     return over(slice) && slice.kv_owner == wait.kv_owner;
   });
   if (recv == received.end()) return false;
-  const std::vector<Slice>& sent = trace.slices_of(rank, RingLane::send);
+  const std::span<const Slice> sent = trace.slices_of(rank, RingLane::send);
   return std::any_of(sent.begin(), sent.end(),
                      [&](const Slice& slice) { return over(slice) && slice.step == recv->step; });
 }
@@ -308,7 +306,7 @@ std::optional<SliceId> last_slice(const Trace& trace, int rank) {
   std::optional<SliceId> last;
   for (const RingLane lane : kAllLanes) {
     const std::uint32_t row = trace.row_of(rank, lane);
-    const std::vector<Slice>& slices = trace.rows[row].slices;
+    const std::span<const Slice> slices = trace.slices(row);
     if (slices.empty()) continue;
     const SliceId id{row, static_cast<std::uint32_t>(slices.size() - 1)};
     if (!last || trace.slice(id).end_ns >= trace.slice(*last).end_ns) last = id;
@@ -320,13 +318,13 @@ std::optional<SliceId> last_slice(const Trace& trace, int rank) {
 
 std::vector<SliceId> unfinished_waits(const Trace& trace) {
   std::vector<SliceId> waits;
-  if (!failed(trace)) return waits;
+  if (!trace.info.failure) return waits;
   for (int rank = 0; rank < trace.rank_count(); ++rank) {
     const std::uint32_t row = trace.row_of(rank, RingLane::wait);
-    const std::vector<Slice>& slices = trace.rows[row].slices;
+    const std::span<const Slice> slices = trace.slices(row);
     if (slices.empty()) continue;
     const Slice& wait = slices.back();
-    const std::vector<Slice>& computed = trace.slices_of(rank, RingLane::compute);
+    const std::span<const Slice> computed = trace.slices_of(rank, RingLane::compute);
     const bool went_on = !computed.empty() && computed.back().begin_ns >= wait.end_ns;
     if (!went_on && !came(trace, rank, wait))
       waits.push_back({row, static_cast<std::uint32_t>(slices.size() - 1)});
@@ -359,8 +357,8 @@ std::optional<std::int64_t> last_seen_ns(const Trace& trace, int rank) {
 }
 
 std::optional<FailurePlace> failure_place(const Trace& trace, const std::vector<SliceId>& waits) {
-  if (!failed(trace)) return std::nullopt;
-  const int rank = trace.run->failure->rank;
+  if (!trace.info.failure) return std::nullopt;
+  const int rank = trace.info.failure->rank;
   FailurePlace place;
   if (rank < trace.rank_count()) place.rank = rank;
   place.at_ns = trace.end_ns;
@@ -393,8 +391,8 @@ std::optional<FailurePlace> failure_place(const Trace& trace, const std::vector<
 std::vector<std::string> findings_of_failure(const Trace& trace,
                                              const std::vector<SliceId>& waits) {
   std::vector<std::string> sentences;
-  if (!failed(trace)) return sentences;
-  const int rank = trace.run->failure->rank;
+  if (!trace.info.failure) return sentences;
+  const int rank = trace.info.failure->rank;
   const bool known = rank >= 0 && rank < trace.rank_count();
   const auto waits_itself = std::any_of(waits.begin(), waits.end(),
                                         [&](const SliceId& id) { return is_of(id, trace, rank); });

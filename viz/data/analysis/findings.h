@@ -66,10 +66,7 @@ inline std::string words_of(Cause cause) {
   return words;
 }
 
-inline constexpr std::size_t kMostSlices = 5'000'000;  // of a trace that is copied and fitted
-
-// Return the recording that a trace of ours was made of, as far as its times go.
-Recording recording_of(const Trace& trace);
+inline constexpr std::size_t kMostSlices = 5'000'000;  // of a trace that is fitted
 
 // Explain a recording of ours; nothing for other traces and for those that would take too long.
 Explanation explanation_of(const Trace& trace);

@@ -76,26 +76,12 @@ std::vector<int> IdleReport::longest_waiting() const {
   return longest_of(times);
 }
 
-Recording recording_of(const Trace& trace) {
-  Recording recording{.info = *trace.run};
-  for (int rank = 0; rank < trace.rank_count(); ++rank) {
-    auto& events = recording.events.emplace_back();
-    events.reserve(trace.slice_count / trace.ranks.size());
-    for (const RingLane lane : kAllLanes) {
-      const std::vector<Slice>& slices = trace.slices_of(rank, lane);
-      events.insert(events.end(), slices.begin(), slices.end());
-    }
-  }
-  recording.events.resize(static_cast<std::size_t>(recording.info.world_size));
-  return recording;
-}
-
 Explanation explanation_of(const Trace& trace) {
-  if (!trace.is_ring() || trace.is_part || trace.ranks.size() > kMostExplained ||
+  if (!trace.is_ring || trace.is_part || trace.ranks.size() > kMostExplained ||
       trace.slice_count > kMostSlices)
     return {};
   try {
-    return explain(recording_of(trace));
+    return explain(trace);
   } catch (const InputError&) {  // nothing was recorded
     return {};
   }
@@ -103,14 +89,14 @@ Explanation explanation_of(const Trace& trace) {
 
 IdleReport idle_of(const Trace& trace, const Explanation& why) {
   IdleReport report;
-  if (!trace.is_ring()) return report;
+  if (!trace.is_ring) return report;
   report.wall_ns = trace.wall_ns();
   const std::vector<SliceId> waits = unfinished_waits(trace);
   for (int rank = 0; rank < trace.rank_count(); ++rank) {
     RankIdle& idle = report.ranks.emplace_back();
     // A rank that has nothing in a failed run has not come to anything.
     idle.recorded =
-        !trace.run->is_whole() ||
+        !trace.info.is_whole() ||
         std::any_of(std::begin(kAllLanes), std::end(kAllLanes),
                     [&](const RingLane lane) { return !trace.slices_of(rank, lane).empty(); });
     if (!idle.recorded) continue;

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/ring/ring.h"
-#include "viz/data/trace/travel.h"
+#include "core/ring/scheme.h"
 
 namespace ringscope::viz {
 
@@ -17,7 +17,7 @@ double share(std::int64_t now, std::int64_t begin, std::int64_t end) {
 }
 
 // Return the last slice that has begun by `now`, or null.
-const Slice* last_begun(const std::vector<Slice>& slices, std::int64_t now) {
+const Slice* last_begun(std::span<const Slice> slices, std::int64_t now) {
   const auto after = std::partition_point(slices.begin(), slices.end(),
                                           [now](const Slice& s) { return s.begin_ns <= now; });
   return after == slices.begin() ? nullptr : &*std::prev(after);
@@ -28,26 +28,26 @@ RankMoment rank_at(const Trace& trace, const Axis& axis, int rank, int step, std
   moment.step = step;
   moment.pass = axis.is_backward(moment.step) ? Pass::backward : Pass::forward;
   const int ring_step = axis.ring_step(moment.step);
-  const bool is_whole = trace.run->is_whole();
-  const Travel travel = travel_of(*trace.run);
+  const bool is_whole = trace.info.is_whole();
+  const Travel travel = travel_of(trace.info);
 
-  const std::vector<Slice>& computes = trace.slices_of(rank, RingLane::compute);
-  const std::vector<Slice>& waits = trace.slices_of(rank, RingLane::wait);
+  const std::span<const Slice> computes = trace.slices_of(rank, RingLane::compute);
+  const std::span<const Slice> waits = trace.slices_of(rank, RingLane::wait);
   const Slice* compute = last_begun(computes, now);
   const Slice* wait = last_begun(waits, now);
   // The slice of this step has begun or is the next one.
   const Slice* const next = compute == nullptr ? computes.data() : compute + 1;
   const Slice* const end = computes.data() + computes.size();
   // A ring that sends all blocks passes them on at steps at which nothing is attended, too.
-  if (ring_step >= 0 && travel.visits_all && (trace.run->hops.empty() || !is_whole))
-    moment.kv_owner = RingSchedule{rank, trace.run->world_size}.owner(ring_step);
+  if (ring_step >= 0 && travel.visits_all && (trace.info.hops.empty() || !is_whole))
+    moment.kv_owner = RingSchedule{rank, trace.info.world_size}.owner(ring_step);
   for (const Slice* held : {next, compute})
     if (held != nullptr && held != end && held->kv_owner >= 0 && held->step == ring_step &&
         held->pass == moment.pass)
       moment.kv_owner = held->kv_owner;
   moment.held = moment.kv_owner;
   if (moment.held >= 0 && travel.what == Travels::queries)
-    moment.held = RingSchedule{rank, trace.run->world_size}.owner(ring_step);
+    moment.held = RingSchedule{rank, trace.info.world_size}.owner(ring_step);
   moment.is_last =
       is_whole && !trace.is_part && !computes.empty() && (next == end || next->pass != moment.pass);
   if (compute != nullptr && compute->step == ring_step && compute->pass == moment.pass)
@@ -73,7 +73,7 @@ std::int64_t under_way_ns(const Trace& trace, const Slice& recv) {
 }
 
 LinkHistory::LinkHistory(const Trace& trace) {
-  if (!trace.is_ring()) return;
+  if (!trace.is_ring) return;
   std::map<std::pair<int, int>, Carried> by_ends;
   for (int dst = 0; dst < trace.rank_count(); ++dst) {
     Carried* last = nullptr;  // mostly the same link again
@@ -97,7 +97,7 @@ LinkHistory::LinkHistory(const Trace& trace) {
 RingMoment ring_at(const Trace& trace, const Axis& axis, const LinkHistory& history, AxisMode mode,
                    double position) {
   RingMoment moment;
-  if (!trace.is_ring()) return moment;
+  if (!trace.is_ring) return moment;
   const int ranks = trace.rank_count();
   std::vector<std::int64_t> now;
   for (int rank = 0; rank < ranks; ++rank) {

@@ -17,10 +17,9 @@
 #include "core/base/text.h"
 #include "core/tools/explain/fitted_run.h"
 #include "core/tools/sim/recording.h"
+#include "core/trace/trace.h"
 #include "viz/data/analysis/findings.h"
 #include "viz/data/session/format.h"
-#include "viz/data/trace/ring_trace.h"
-#include "viz/data/trace/travel.h"
 
 namespace ringscope::viz {
 namespace {
@@ -31,11 +30,10 @@ constexpr double kMostBytesPerS = 1e15;     // of a link whose hops took no time
 // Return the pace. Real ranks are never in step. Simulated rings are if they have no number of
 // buffers; others are if ranks wait for the slowest when they have attended all. Those that exchange
 // heads wait then for what the others attended for them.
-Pace pace_of(const Trace& trace) {
-  const RunInfo& run = *trace.run;
-  if (run.backend != "sim" || travel_of(run).what == Travels::heads) return Pace::buffers;
-  if (run.scheme == default_scheme()->name)
-    return run.kv_buffers == 0 ? Pace::in_step : Pace::buffers;
+Pace pace_of(const Trace& trace, const Scheme& scheme) {
+  const RunInfo& run = trace.info;
+  if (run.backend != "sim" || scheme.travels == Travels::heads) return Pace::buffers;
+  if (scheme.course == Course::steps) return run.kv_buffers == 0 ? Pace::in_step : Pace::buffers;
   Pace pace = Pace::buffers;
   for_each_slice(trace, RingLane::wait, [&](int, const Slice& wait) {
     if (wait.step < 0 && wait.payload == Payload::kv) pace = Pace::in_step;
@@ -44,14 +42,14 @@ Pace pace_of(const Trace& trace) {
 }
 
 std::string why_not(const Trace& trace) {
-  if (!trace.is_ring()) return "This trace does not say what was computed, and in which partition.";
-  if (trace.run->failure) return "This run broke off: there is nothing whole to predict.";
+  if (!trace.is_ring) return "This trace does not say what was computed, and in which partition.";
+  if (trace.info.failure) return "This run broke off: there is nothing whole to predict.";
   if (trace.has_model())
     return "This is a training step: of all that it does, only one ring was recorded in detail.";
   if (trace.is_part) return "Its file is cut off: there is nothing whole to predict.";
   if (trace.slice_count == 0) return "Nothing was recorded in it.";
   if (trace.slice_count > kMostSlices) return "It has too many slices to tell its rates from.";
-  const RunInfo& run = *trace.run;
+  const RunInfo& run = trace.info;
   if (!run.partition_runs.empty())
     return fmt::format("It can't be predicted: partition '{}' is none of the fixed ones.",
                        run.partition);
@@ -173,10 +171,10 @@ RunRates rates_of_run(const Trace& trace) try {
   RunRates rates;
   rates.refusal = why_not(trace);
   if (!rates.refusal.empty()) return rates;
-  MachineFit fit = fitted_machine(recording_of(trace));
+  MachineFit fit = fitted_machine(trace);
   Scenario& scenario = rates.scenario = std::move(fit.scenario);
   rates.link_slowness = std::move(fit.link_slowness);
-  scenario.pace = pace_of(trace);
+  scenario.pace = pace_of(trace, *scenario.job.scheme);
   scenario.cores = std::min(scenario.cores, kMostRanks);
   if (!(scenario.rates.forward_flops > 0)) {
     rates.refusal = "No computation took any time in it.";
@@ -192,7 +190,7 @@ RunRates rates_of_run(const Trace& trace) try {
   }
   take_slow_rank(rates);
   describe_links(rates);
-  if (!is_offered(scenario.job.scheme) && trace.run->machine && trace.run->machine->nodes > 1)
+  if (!is_offered(scenario.job.scheme) && trace.info.machine && trace.info.machine->nodes > 1)
     rates.remarks.emplace_back("Links between nodes are taken for as fast as those inside them.");
   return rates;
 } catch (const InputError& error) {

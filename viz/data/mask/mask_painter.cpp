@@ -8,7 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/ring/ring.h"
-#include "viz/data/trace/travel.h"
+#include "core/ring/scheme.h"
 
 namespace ringscope::viz {
 namespace {
@@ -179,10 +179,10 @@ void paint_mask(const MaskModel& model, const MaskPaint& paint, Image& image) {
 }
 
 std::optional<MaskModel> mask_model(const Trace& trace) {
-  if (!trace.is_ring()) return std::nullopt;
+  if (!trace.is_ring) return std::nullopt;
   try {
     MaskModel model;
-    const RunInfo& run = *trace.run;
+    const RunInfo& run = trace.info;
     if (run.shape.seqlen < 1 || run.shape.seqlen > kMaxSeqlen || run.world_size < 1)
       return std::nullopt;
     model.spec = MaskSpec::recorded(run.mask, run.mask_slices);
@@ -197,10 +197,10 @@ std::optional<MaskModel> mask_model(const Trace& trace) {
 }
 
 AttendedOrder::AttendedOrder(const Trace& trace) {
-  if (!trace.is_ring() || trace.ranks.size() > kMaxTable) return;
+  if (!trace.is_ring || trace.ranks.size() > kMaxTable) return;
   const int ranks = trace.rank_count();
   forward_steps_ = forward_step_count(trace);
-  queries_travel_ = travel_of(*trace.run).moves_queries();
+  queries_travel_ = travel_of(trace.info).moves_queries();
   for (auto& of_ranks : of_ranks_) of_ranks.resize(trace.ranks.size());
   for (int rank = 0; rank < ranks; ++rank) {
     for (const Slice& s : trace.slices_of(rank, RingLane::compute))

@@ -58,7 +58,7 @@ void go_to_neighbour(Session& session, Neighbour&& neighbour) {
     return;
   }
   for (std::uint32_t row = 0; row < trace.rows.size(); ++row)
-    if (!trace.rows[row].slices.empty() &&
+    if (!trace.slices(row).empty() &&
         (session.selected_rank < 0 || trace.rank_of_row(row) == session.selected_rank))
       return session.reveal({row, 0});
 }

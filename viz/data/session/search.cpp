@@ -140,7 +140,7 @@ std::optional<SliceId> message_that_ended(const Trace& trace, SliceId wait) {
   const Slice& about = trace.slice(wait);
   std::optional<SliceId> last;
   const std::uint32_t row = trace.row_of(trace.rank_of_row(wait.row), RingLane::recv);
-  const std::vector<Slice>& received = trace.rows[row].slices;
+  const std::span<const Slice> received = trace.slices(row);
   for (std::uint32_t i = 0; i < received.size(); ++i) {
     const Slice& s = received[i];
     if (s.pass == about.pass && s.payload == about.payload && s.peer() == about.peer() &&
@@ -160,7 +160,7 @@ std::optional<SliceId> flow_step(const Trace& trace, SliceId id, bool onwards) {
     if (onwards && flow.from == id) return flow.to;
     if (!onwards && flow.to == id) return flow.from;
   }
-  if (!trace.is_ring()) return std::nullopt;
+  if (!trace.is_ring) return std::nullopt;
   switch (slice.lane) {
     case Kind::recv:
       return onwards ? compute_with(trace, id, slice.step + 1) : std::nullopt;
@@ -221,7 +221,7 @@ SearchResult search(const Trace& trace, std::string_view words, std::size_t limi
   for (std::uint32_t row = 0; row < trace.rows.size(); ++row) {
     const int rank = trace.rank_of_row(row);
     if (query.contradicts || rank != query.rank.value_or(rank)) continue;
-    const std::vector<Slice>& slices = trace.rows[row].slices;
+    const std::span<const Slice> slices = trace.slices(row);
     std::size_t in_row = 0;
     for (std::uint32_t i = 0; i < slices.size(); ++i) {
       if (!query.fits(slices[i])) continue;
@@ -235,7 +235,7 @@ SearchResult search(const Trace& trace, std::string_view words, std::size_t limi
 }
 
 bool next_slice(const Trace& trace, SliceId& id) {
-  if (id.index + 1 >= trace.rows[id.row].slices.size()) return false;
+  if (id.index + 1 >= trace.slices(id.row).size()) return false;
   ++id.index;
   return true;
 }

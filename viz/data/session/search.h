@@ -26,7 +26,7 @@ std::optional<double> duration_ns(std::string_view text);
 template <class Fits>
 std::optional<SliceId> find_slice(const Trace& trace, int rank, RingLane lane, Fits&& fits) {
   const std::uint32_t row = trace.row_of(rank, lane);
-  const std::vector<Slice>& slices = trace.rows[row].slices;
+  const std::span<const Slice> slices = trace.slices(row);
   const auto found = std::find_if(slices.begin(), slices.end(), fits);
   if (found == slices.end()) return std::nullopt;
   return SliceId{row, static_cast<std::uint32_t>(found - slices.begin())};
@@ -39,7 +39,7 @@ std::optional<SliceId> longest_slice(const Trace& trace, int rank, RingLane lane
   for (int each = 0; each < trace.rank_count(); ++each) {
     if (rank >= 0 && each != rank) continue;
     const std::uint32_t row = trace.row_of(each, lane);
-    const std::vector<Slice>& slices = trace.rows[row].slices;
+    const std::span<const Slice> slices = trace.slices(row);
     for (std::uint32_t i = 0; i < slices.size(); ++i)
       if (fits(slices[i]) &&
           (!longest || slices[i].duration_ns() > trace.slice(*longest).duration_ns()))

@@ -89,7 +89,7 @@ Selection selection_of(const Session& session) {
     const int rank = trace.rank_of_row(row);
     if ((only >= 0 && rank != only) || !measure.holds(rank)) continue;
     if (session.measure && trace.rows[row].depth > 0) continue;  // what it lies over counts
-    const std::vector<Slice>& slices = trace.rows[row].slices;
+    const std::span<const Slice> slices = trace.slices(row);
     for (std::uint32_t i = 0; i < slices.size(); ++i)
       if (!session.measure || result.ns_of(trace, {row, i}) > 0) result.slices.push_back({row, i});
   }

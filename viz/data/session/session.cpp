@@ -102,7 +102,7 @@ void Session::begin_with_overview() {
 }
 
 void Session::show_overview(bool on) {
-  overview = on && document().balance.ranks > 0 && !document().trace.run->failure;
+  overview = on && document().balance.ranks > 0 && !document().trace.info.failure;
 }
 
 void Session::open_slice(int rank, int step) {
@@ -117,7 +117,7 @@ void Session::compare_all() {
   for (const std::size_t ring : rings()) all.push_back(&documents[ring]);
   const bool comparable =
       all.size() >= 2 && std::all_of(all.begin(), all.end(), [&](const Document* d) {
-        return d->trace.run->world_size == all[0]->trace.run->world_size;
+        return d->trace.info.world_size == all[0]->trace.info.world_size;
       });
   comparison = comparable ? compare(all) : Comparison();
 }
@@ -125,7 +125,7 @@ void Session::compare_all() {
 std::vector<std::size_t> Session::rings() const {
   std::vector<std::size_t> indices;
   for (std::size_t i = 0; i < documents.size(); ++i)
-    if (documents[i].trace.is_ring()) indices.push_back(i);
+    if (documents[i].trace.is_ring) indices.push_back(i);
   return indices;
 }
 
@@ -137,7 +137,7 @@ double Session::length() const {
 
 RingMoment Session::moment(std::size_t d) const {
   const Document& shown = documents[d];
-  if (!shown.trace.is_ring()) return {};
+  if (!shown.trace.is_ring) return {};
   const double position = std::min(playback.position(), shown.axis.length(axis_mode));
   // Several panels ask for the same moment in a frame.
   const MomentKey key(shown.number, axis_mode, position);
@@ -404,7 +404,7 @@ void Session::keep_prediction() {
 
 std::optional<SliceId> compute_slice(const Document& document, int rank, int step) {
   const Trace& trace = document.trace;
-  if (!trace.is_ring() || rank < 0 || rank >= trace.rank_count()) return std::nullopt;
+  if (!trace.is_ring || rank < 0 || rank >= trace.rank_count()) return std::nullopt;
   return find_slice(trace, rank, RingLane::compute, [&](const Slice& slice) {
     return axis_step(slice, document.axis.forward_steps()) == step;
   });

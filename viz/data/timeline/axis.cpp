@@ -59,7 +59,7 @@ void Axis::add_rank(const Trace& trace, int rank) {
   for (std::uint32_t l = track.first_lane; l < track.first_lane + track.lanes; ++l)
     for (std::uint32_t row = trace.lanes[l].first_row;
          row < trace.lanes[l].first_row + trace.lanes[l].rows; ++row)
-      for (const Slice& slice : trace.rows[row].slices) {
+      for (const Slice& slice : trace.slices(row)) {
         end = std::max(end, slice.end_ns);
         // The wait for a gradient begins no step, because it comes when the step's own work is over.
         const bool begins_step = slice.lane == Kind::compute ||
@@ -73,7 +73,7 @@ void Axis::add_rank(const Trace& trace, int rank) {
       }
   begins[0] = begin_ns_;
   begins[steps_] = end == INT64_MIN ? end_ns_ : end;
-  if (!trace.run->is_whole()) end_in_a_step(begins, steps_, computed, end_ns_);
+  if (!trace.info.is_whole()) end_in_a_step(begins, steps_, computed, end_ns_);
   std::vector<Stretch> passes;
   if (trace.has_model()) passes = ring_stretches(trace, rank);
   if (!passes.empty()) begins[0] = passes.front().begin_ns;
@@ -85,10 +85,10 @@ void Axis::add_rank(const Trace& trace, int rank) {
     const int next = step + 1;
     std::int64_t until = begins[next];
     // Waiting for others when all of its own is attended would make a step longer than its work.
-    if (trace.run->is_whole() && !works_later && next < pass_end && worked[step] != kUnknown)
+    if (trace.info.is_whole() && !works_later && next < pass_end && worked[step] != kUnknown)
       until = std::clamp(worked[step], begins[step], until);
     works_later |= worked[step] != kUnknown;
-    if (works_later || !trace.run->is_whole())
+    if (works_later || !trace.info.is_whole())
       last_steps_[rank] = std::max(last_steps_[rank], step);
     // The last step of a pass ends with the pass, whatever the rank does next.
     if (!passes.empty() && next == pass_end)

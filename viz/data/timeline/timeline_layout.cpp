@@ -117,8 +117,8 @@ std::vector<Line> lines_of(const Trace& trace, const RankOrder& order) {
     const std::size_t before = lines.size();
     for (std::uint32_t i = 0; i < track.lanes; ++i) {
       const Lane& lane = trace.lanes[track.first_lane + i];
-      const bool message = trace.is_ring() && (lane.tid == static_cast<int>(RingLane::send) ||
-                                               lane.tid == static_cast<int>(RingLane::recv));
+      const bool message = trace.is_ring && (lane.tid == static_cast<int>(RingLane::send) ||
+                                             lane.tid == static_cast<int>(RingLane::recv));
       for (std::uint32_t row = lane.first_row; row < lane.first_row + lane.rows; ++row) {
         if (folded && lines.size() > before) continue;
         lines.push_back({folded ? Line::folded : message ? Line::message : Line::full, rank, row});
@@ -201,7 +201,7 @@ std::vector<int> ranks_between(const TimelineLayout& layout, const TimelineView&
   return ranks;
 }
 
-std::pair<std::uint32_t, std::uint32_t> slices_near(const std::vector<Slice>& slices,
+std::pair<std::uint32_t, std::uint32_t> slices_near(std::span<const Slice> slices,
                                                     std::int64_t begin, std::int64_t end) {
   const auto first = std::partition_point(slices.begin(), slices.end(),
                                           [&](const Slice& s) { return s.end_ns < begin; });
@@ -218,7 +218,7 @@ std::optional<SliceId> slice_at(const Trace& trace, const Axis& axis, AxisMode m
   const auto row = layout.row_at(view, y);
   if (!row) return std::nullopt;
   const int rank = trace.rank_of_row(*row);
-  const std::vector<Slice>& slices = trace.rows[*row].slices;
+  const std::span<const Slice> slices = trace.slices(*row);
   const double position = layout.position_at(view, x);
   const auto time = [&](float at) {
     return axis.time_at(mode, rank, layout.position_at(view, at));
@@ -249,7 +249,7 @@ std::optional<double> snapped_edge(const Trace& trace, const Axis& axis, AxisMod
   double distance = 0;
   const auto try_row = [&](std::uint32_t row) {
     const int rank = trace.rank_of_row(row);
-    const std::vector<Slice>& slices = trace.rows[row].slices;
+    const std::span<const Slice> slices = trace.slices(row);
     const auto try_edge = [&](std::int64_t ns) {
       const double edge = axis.position(mode, rank, ns);
       const double away = std::abs(edge - position);

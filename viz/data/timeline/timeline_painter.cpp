@@ -380,7 +380,7 @@ void paint_timeline(const Trace& trace, const Axis& axis, const TimelineIndex& i
   const Palette& palette = palette_of(paint.theme);
   const int width = image.width;
   const bool drawable = view.width() > 0 && width > 0;
-  const int world_size = trace.run ? trace.run->world_size : 1;
+  const int world_size = trace.info.world_size;
   Brush brush{image, {}, {}, {}};
   int segments_of_rank = -1;
   int painted = 0;  // lines
@@ -473,12 +473,12 @@ void add_sums(TimelineIndex::RowIndex& row) {
 TimelineIndex::TimelineIndex(const Trace& trace) {
   rows_.resize(trace.rows.size());
   for (std::size_t r = 0; r < trace.rows.size(); ++r) {
-    const std::vector<Slice>& slices = trace.rows[r].slices;
+    const std::span<const Slice> slices = trace.slices(r);
     RowIndex& row = rows_[r];
     row.begins.reserve(slices.size());
     row.ends.reserve(slices.size());
     row.classes.reserve(slices.size());
-    OwnerClasses owners(trace.run ? trace.run->world_size : 1);
+    OwnerClasses owners(trace.info.world_size);
     for (const Slice& slice : slices) {
       row.begins.push_back(slice.begin_ns);
       row.ends.push_back(slice.end_ns);

@@ -168,7 +168,7 @@ void draw_rank_map(const PanelContext& context) {
   const Box box = content_box();
   if (!session.overview || document.balance.ranks == 0 || box.width() < 200 || box.height() < 80)
     return;
-  const Nodes nodes = nodes_of(*document.trace.run);
+  const Nodes nodes = nodes_of(document.trace.info);
   const float head = draw_head(context, box, nodes);
   if (session.overview) draw_cells(context, {box.x0, box.y0 + head + 2, box.x1, box.y1}, nodes);
 }

@@ -37,9 +37,9 @@ std::string short_title(const Session& session, std::size_t index) {
   const std::vector<std::size_t> rings = session.rings();
   const auto ring =
       static_cast<std::size_t>(std::find(rings.begin(), rings.end(), index) - rings.begin());
-  if (ring == rings.size()) return session.documents[index].trace.title();
+  if (ring == rings.size()) return title_of(session.documents[index].trace);
   const std::vector<std::string>& names = session.comparison.names;  // none of a single recording
-  return ring < names.size() ? names[ring] : session.documents[index].trace.run->partition;
+  return ring < names.size() ? names[ring] : session.documents[index].trace.info.partition;
 }
 
 // List the values that every recording has for this rank and step.
@@ -73,9 +73,9 @@ void draw_title(const PanelContext& context, std::size_t index, const Box& box,
   draw_text(context.fonts.title, {box.x0, box.y0 + 2}, {0, 0}, palette.text,
             short_title(session, index), box.width());
   std::string about = trace.path;
-  if (trace.is_ring())
-    about = fmt::format("{} · {} · {} ranks{}", trace.run->mask, trace.run->dtype,
-                        trace.ranks.size(), way_of(*trace.run));
+  if (trace.is_ring)
+    about = fmt::format("{} · {} · {} ranks{}", trace.info.mask, trace.info.dtype,
+                        trace.ranks.size(), way_of(trace.info));
   draw_label(context, {box.x0, box.y0 + 26}, {0, 0}, about, box.width());
   if (touched.clicked) {
     session.activate(index);

@@ -227,7 +227,7 @@ void draw_mask(const PanelContext& context) {
   const Document& document = session.document();
   if (!document.mask) {
     draw_empty(context, box, "No mask in this trace",
-               document.trace.is_ring()
+               document.trace.is_ring
                    ? "This recording's ranks attend by a mask or a partition that has no picture."
                    : "Recordings made with --trace show here which keys every query attends.");
     return;

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/base/text.h"
+#include "core/ring/scheme.h"
 #include "viz/data/session/format.h"
-#include "viz/data/trace/travel.h"
 #include "viz/panels/drawing.h"
 #include "viz/panels/layouts.h"
 #include "viz/panels/panels.h"
@@ -30,7 +30,7 @@ struct RingPicture {
   Box box;  // the part of the panel that belongs to the ring
   RingLayout layout;
 
-  Travel travel = travel_of(*document.trace.run);
+  Travel travel = travel_of(document.trace.info);
 
   // Name the block that has come to a rank, or the one that stays there.
   std::string come(int o) const {
@@ -135,7 +135,7 @@ std::vector<Line> caption(const RingPicture& picture) {
                  ? fmt::format("\n{} ({} - {}) mod {} = {}", what, r, t, n, now.held)
                  : fmt::format(" {} {}", what, now.held);
   } else if (!in_ring_order) {
-    holds = picture.document.trace.run->scheme;
+    holds = picture.document.trace.info.scheme;
   } else if (!together) {
     holds = fmt::format("at step t, rank r {}\n{} (r - t) mod {}", verb, what, n);
   } else {
@@ -456,8 +456,7 @@ void draw_ring(const PanelContext& context) {
   if (box.width() < 40 || box.height() < 40) return;
   Session& session = context.session;
   const Document& document = session.document();
-  const RingMoment moment =
-      document.trace.is_ring() ? session.moment(session.active) : RingMoment();
+  const RingMoment moment = document.trace.is_ring ? session.moment(session.active) : RingMoment();
   if (moment.ranks.empty()) {
     draw_empty(context, box, "No ring in this trace",
                "Recordings made with --trace show here which KV block every rank holds.");

@@ -1,4 +1,5 @@
 #include "viz/panels/timeline/timeline_frame.h"
+#include "core/ring/scheme.h"
 
 #include <fmt/format.h>
 #include <imgui_internal.h>
@@ -10,7 +11,6 @@
 #include <vector>
 
 #include "viz/data/session/format.h"
-#include "viz/data/trace/travel.h"
 
 namespace ringscope::viz {
 namespace {
@@ -121,7 +121,7 @@ void fit_rows(TimelineFrame& frame, bool messages) {
     const float y = height * layout.ranks.size();
     layout.ranks.push_back({r, y, height - gap});
     std::vector<std::uint32_t> rows;
-    if (trace.is_ring()) {
+    if (trace.is_ring) {
       for (const RingLane lane : {RingLane::compute, RingLane::recv, RingLane::wait})
         if (messages || lane != RingLane::recv) rows.push_back(trace.row_of(r, lane));
     } else {
@@ -134,7 +134,7 @@ void fit_rows(TimelineFrame& frame, bool messages) {
     const std::size_t shown =
         share < kLeastRow ? std::min<std::size_t>(1, rows.size()) : rows.size();
     // Computing stays the most visible row among messages.
-    const bool first_higher = messages && trace.is_ring() && shown > 1;
+    const bool first_higher = messages && trace.is_ring && shown > 1;
     const float parts = std::max<std::size_t>(1, shown) + (first_higher ? 1 : 0);
     const float row_height = std::max(1.0f, (height - gap) / parts);
     float row_y = y;
@@ -235,7 +235,7 @@ std::optional<Box> TimelineFrame::slice_box(SliceId id) const {
 
 std::pair<std::uint32_t, std::uint32_t> TimelineFrame::visible(std::uint32_t row) const {
   const int rank = rank_of(row);
-  return slices_near(trace().rows[row].slices, document.axis.time_at(mode, rank, view.begin),
+  return slices_near(trace().slices(row), document.axis.time_at(mode, rank, view.begin),
                      document.axis.time_at(mode, rank, view.end));
 }
 
@@ -285,11 +285,11 @@ std::string position_name(const TimelineFrame& frame, double position) {
 
 std::string slice_title(const Trace& trace, const Slice& slice) {
   const bool named = slice.lane == Kind::communication || slice.lane == Kind::other;
-  if (!trace.is_ring() || named) return std::string(trace.name(slice));
+  if (!trace.is_ring || named) return std::string(trace.name(slice));
   if (slice.lane == Kind::wait) return fmt::format("wait for {}", slice.peer());
   if (slice.lane == Kind::compute) return fmt::format("KV {}", slice.kv_owner);
   return fmt::format("{} {} {} {}",
-                     travel_of(*trace.run).name_of(slice.pass, slice.payload, slice.src, slice.dst),
+                     travel_of(trace.info).name_of(slice.pass, slice.payload, slice.src, slice.dst),
                      slice.kv_owner, preposition(slice.lane), slice.peer());
 }
 

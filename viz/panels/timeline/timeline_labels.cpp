@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/ring/scheme.h"
 #include "viz/data/analysis/findings.h"
 #include "viz/data/session/format.h"
-#include "viz/data/trace/travel.h"
 #include "viz/panels/timeline/timeline_frame.h"
 
 namespace ringscope::viz {
@@ -30,9 +30,9 @@ std::string label_of(const TimelineFrame& frame, SliceId id, ImFont* font, float
     return text.size() * kNarrowestCharacter < width && text_width(font, text) <= width;
   };
   const std::string title = slice_title(frame.trace(), slice);
-  if (!frame.trace().is_ring()) return width >= 24 ? fitted(font, title, width) : "";
+  if (!frame.trace().is_ring) return width >= 24 ? fitted(font, title, width) : "";
   const int step = frame.step_of(slice);
-  const bool is_last_wait = slice.lane == Kind::wait && frame.trace().run->is_whole();
+  const bool is_last_wait = slice.lane == Kind::wait && frame.trace().info.is_whole();
   if (width > 110 && (step >= 0 || is_last_wait)) {
     const std::string all = fmt::format(
         "{} · {} · {}", title, step >= 0 ? step_name(frame.document.axis, step) : kNothingLeft,
@@ -86,7 +86,7 @@ Columns columns_of(const TimelineFrame& frame) {
 // Shows everything about a slice beside the mouse.
 
 std::string rank_text(const Trace& trace, std::int32_t rank) {
-  return !trace.is_ring() && rank >= 0 && static_cast<std::size_t>(rank) < trace.ranks.size()
+  return !trace.is_ring && rank >= 0 && static_cast<std::size_t>(rank) < trace.ranks.size()
              ? trace.ranks[rank].name
              : fmt::format("rank {}", rank);
 }
@@ -101,7 +101,7 @@ void add_ring_fields(const Trace& trace, SliceId id, Pairs& rows) {
   const Slice& slice = trace.slice(id);
   if (slice.step >= 0)
     rows.emplace_back("step", fmt::format("{}, {} pass", slice.step, name_of(slice.pass)));
-  else if (slice.lane == Kind::wait && trace.is_ring() && trace.run->is_whole())
+  else if (slice.lane == Kind::wait && trace.is_ring && trace.info.is_whole())
     rows.emplace_back("then", kNothingLeft);
   if (const KernelSpan* span = kernel_span(trace, id)) {
     rows.emplace_back("head", fmt::format("{} (of all batch entries)", span->matrix));
@@ -112,8 +112,8 @@ void add_ring_fields(const Trace& trace, SliceId id, Pairs& rows) {
   if (slice.kv_owner >= 0) {
     const bool moves = slice.lane == Kind::send || slice.lane == Kind::recv;
     rows.emplace_back(
-        moves && trace.is_ring()
-            ? travel_of(*trace.run).name_of(slice.pass, slice.payload, slice.src, slice.dst)
+        moves && trace.is_ring
+            ? travel_of(trace.info).name_of(slice.pass, slice.payload, slice.src, slice.dst)
         : slice.payload == Payload::dkv ? "gradient of KV"
                                         : "KV block",
         fmt::format("of {}", rank_text(trace, slice.kv_owner)));
@@ -247,11 +247,11 @@ Shares shares_of(const TimelineFrame& frame, double from, double to) {
   for (std::size_t i = 0; i < trace.rows.size(); i += stride) {
     const auto row = static_cast<std::uint32_t>(i);
     const int rank = frame.rank_of(row);
-    const bool waits = trace.is_ring() && row == trace.row_of(rank, RingLane::wait);
+    const bool waits = trace.is_ring && row == trace.row_of(rank, RingLane::wait);
     // Ranks of which nothing was recorded would empty it.
     if (is_unrecorded(trace, rank)) continue;
     if (trace.rows[row].depth > 0 ||
-        (trace.is_ring() && !waits && row != trace.row_of(rank, RingLane::compute)))
+        (trace.is_ring && !waits && row != trace.row_of(rank, RingLane::compute)))
       continue;
     const std::int64_t begin = frame.document.axis.time_at(frame.mode, rank, from);
     const std::int64_t end = frame.document.axis.time_at(frame.mode, rank, to);
@@ -268,7 +268,7 @@ void paint_map(const TimelineFrame& frame, Image& image) {
   image.fill(0, 0, image.width, image.height, palette.row_odd);
   const auto muted = [&](Kind kind) { return mix(palette.row_odd, palette.of(kind), 0.6); };
   const Color busy =
-      frame.trace().is_ring() ? muted(Kind::compute) : mix(palette.row_odd, palette.text_dim, 0.6);
+      frame.trace().is_ring ? muted(Kind::compute) : mix(palette.row_odd, palette.text_dim, 0.6);
   const double length = frame.length();
   constexpr int kColumn = 2;
   for (int x = 0; x < image.width; x += kColumn) {
@@ -290,7 +290,6 @@ void draw_slice_labels(const TimelineFrame& frame) {
   const Palette& palette = frame.context.palette;
   const Trace& trace = frame.trace();
   ImFont* font = frame.context.fonts.small;
-  const int world_size = trace.is_ring() ? trace.run->world_size : 1;
   const bool dimmed = session.show_critical_path && !frame.document.path().segments.empty();
   std::size_t characters = 0;
   for (const RowPlace& place : frame.layout.rows) {
@@ -303,7 +302,7 @@ void draw_slice_labels(const TimelineFrame& frame) {
       // Keep words in view while any part of their slice is.
       const float x0 = std::max(box->x0, frame.body.x0) + kLabelPad;
       const float x1 = std::min(box->x1, frame.body.x1) - kLabelPad;
-      const Slice& slice = trace.rows[place.row].slices[i];
+      const Slice& slice = trace.slices(place.row)[i];
       // The time that the rank did not have a processor is shaded, at the end because nobody knows when.
       if (slice.cpu_ns > 0 && slice.cpu_ns < 0.98 * slice.duration_ns()) {
         const float from = frame.x_at(frame.rank_of(place.row), slice.begin_ns + slice.cpu_ns);
@@ -313,7 +312,8 @@ void draw_slice_labels(const TimelineFrame& frame) {
              with_alpha(palette.background, 0.65));
       }
       const std::string text = label_of(frame, {place.row, i}, font, x1 - x0);
-      const Color ground = slice_color(session.theme, session.color_by, slice, world_size);
+      const Color ground =
+          slice_color(session.theme, session.color_by, slice, trace.info.world_size);
       const Color ink = dimmed && !frame.document.path().contains({place.row, i}) ? palette.text_dim
                                                                                   : ink_on(ground);
       // Letters stand low in their line, which shows in a row that is hardly higher.
@@ -331,14 +331,14 @@ void draw_gutter(const TimelineFrame& frame, const Box& gutter) {
   const Palette& palette = frame.context.palette;
   const Trace& trace = frame.trace();
   ImFont* font = frame.context.fonts.small;
-  const bool owners = trace.is_ring() && session.color_by == ColorBy::owner;
+  const bool owners = trace.is_ring && session.color_by == ColorBy::owner;
   const Columns columns = columns_of(frame);
   const bool lanes = columns.lanes > 0 && columns.width() <= gutter.width();
   const float rank_room = lanes ? columns.ranks : gutter.width() - kRankSwatch - 2 * kLabelPad;
   const float line = font_height(font) + 1;
   float last_name = gutter.y0 - line;                                     // names must not overlap
   std::vector<int> failed = circle_of(trace, frame.document.unfinished);  // nobody's fault alone
-  if (failed.empty() && trace.run && trace.run->failure) failed = {trace.run->failure->rank};
+  if (failed.empty() && trace.info.failure) failed = {trace.info.failure->rank};
   draw_list().PushClipRect(gutter.min(), gutter.max(), true);
   for (const RankPlace& place : frame.layout.ranks) {
     const float y0 = frame.y_at(place.y);
@@ -349,7 +349,7 @@ void draw_gutter(const TimelineFrame& frame, const Box& gutter) {
     if (owners) {
       // Draw the colour of the rank's own KV block.
       fill({gutter.x0, y0, gutter.x0 + kRankSwatch, y1},
-           owner_color(session.theme, trace.ranks[place.rank].pid, trace.run->world_size));
+           owner_color(session.theme, trace.ranks[place.rank].pid, trace.info.world_size));
     }
     // Place the name in the middle of the rank's visible part.
     const float middle = std::max(
@@ -384,7 +384,7 @@ void draw_gutter(const TimelineFrame& frame, const Box& gutter) {
 
 std::string slice_headline(const Trace& trace, SliceId id) {
   const Slice& slice = trace.slice(id);
-  if (!trace.is_ring()) return slice_title(trace, slice);
+  if (!trace.is_ring) return slice_title(trace, slice);
   if (slice.lane == Kind::wait) return fmt::format("waits for {}", rank_text(trace, slice.peer()));
   constexpr const char* kVerbs[kKindCount] = {"computes on ", "sends ", "receives ", "", "", ""};
   return kVerbs[static_cast<int>(slice.lane)] + slice_title(trace, slice);
@@ -394,13 +394,13 @@ Pairs slice_facts(const Trace& trace, SliceId id) {
   const Slice& slice = trace.slice(id);
   const Lane& lane = trace.lanes[trace.rows[id.row].lane];
   Pairs rows;
-  rows.emplace_back(trace.is_ring() ? "on" : "track", trace.ranks[lane.rank].name);
-  if ((!trace.is_ring() || kernel_part(slice)) && !lane.name.empty())
+  rows.emplace_back(trace.is_ring ? "on" : "track", trace.ranks[lane.rank].name);
+  if ((!trace.is_ring || kernel_part(slice)) && !lane.name.empty())
     rows.emplace_back("lane", lane.name);
   add_ring_fields(trace, id, rows);
   rows.emplace_back("duration", time_text(slice.duration_ns()));
   rows.emplace_back("begins at", time_text(slice.begin_ns - trace.begin_ns));
-  if (trace.is_ring() && slice.lane == Kind::compute) add_work(slice, rows);
+  if (trace.is_ring && slice.lane == Kind::compute) add_work(slice, rows);
   if (slice.bytes > 0) {
     rows.emplace_back("bytes", bytes_text(slice.bytes));
     if (slice.moved_ns > 0) rows.emplace_back("on its way for", time_text(slice.moved_ns));

@@ -173,10 +173,10 @@ void draw_silence(const TimelineFrame& frame, const RankPlace& place, Color colo
 
 void draw_failure_marks(const TimelineFrame& frame) {
   const Trace& trace = frame.trace();
-  if (!trace.run || !trace.run->failure) return;
+  if (!trace.info.failure) return;
   const Color color = frame.context.palette.warning;
   const std::vector<SliceId>& waits = frame.document.unfinished;
-  const int failed = trace.run->failure->rank;
+  const int failed = trace.info.failure->rank;
   const bool waits_itself = std::any_of(waits.begin(), waits.end(), [&](const SliceId& id) {
     return frame.rank_of(id.row) == failed;
   });
@@ -207,7 +207,7 @@ bool for_pointed(const TimelineFrame& frame, const StoryStep& told, std::uint32_
   const auto [first, last] = frame.visible(row);
   if (last - first > kMostInRow) return false;
   for (std::uint32_t i = first; i < last; ++i)
-    if (points_at(told, frame.rank_of(row), frame.trace().rows[row].slices[i]))
+    if (points_at(told, frame.rank_of(row), frame.trace().slices(row)[i]))
       for (const Box& lit : frame.slice_boxes({row, i})) f(lit);
   return true;
 }
@@ -291,7 +291,7 @@ std::vector<SeenFlow> seen_flows(const TimelineFrame& frame) {
   if (looked_at > kMostLookedAt) return seen;
   for (const auto& [row, range] : ranges) {
     for (std::uint32_t i = range.first; i < range.second; ++i) {
-      const std::uint32_t flow = trace.rows[row].slices[i].flow;
+      const std::uint32_t flow = trace.slices(row)[i].flow;
       if (flow == 0) continue;
       // If both ends of a flow are in view, count it only at the sender's end.
       const Flow& ends = trace.flows[flow - 1];
@@ -354,7 +354,7 @@ std::optional<ImVec2> draw_segment(const TimelineFrame& frame, const PathSegment
   if (segment.kind == PathSegment::compute && segment.has_slice) {
     if (const std::optional<Box> box = frame.slice_box(segment.slice)) {
       fill(*box, slice_color(session.theme, session.color_by, trace.slice(segment.slice),
-                             trace.run->world_size));
+                             trace.info.world_size));
       if (box->width() >= 6) outline(*box, palette.critical_path);
     }
   }
@@ -403,7 +403,7 @@ void draw_critical_path(const TimelineFrame& frame) {
   if (!frame.context.session.show_critical_path || segments.empty()) return;
   // Find the times that any rank can have in view. On the step axis ranks show different times.
   std::int64_t begin = trace.end_ns, end = trace.begin_ns;
-  for (int rank = 0; rank < trace.run->world_size; ++rank) {
+  for (int rank = 0; rank < trace.info.world_size; ++rank) {
     begin = std::min(begin, frame.document.axis.time_at(frame.mode, rank, frame.view.begin));
     end = std::max(end, frame.document.axis.time_at(frame.mode, rank, frame.view.end));
   }

@@ -240,7 +240,7 @@ void draw_what_if_timelines(const PanelContext& context, const Box& box) {
                        "working…",  what_if.pending() ? context.palette.warning : 0};
   if (there) {
     second.document = &shown->document;
-    second.name = shown->document.trace.title();
+    second.name = title_of(shown->document.trace);
     if (!shown->whole)
       second.name += fmt::format(" ({} of them shown)", shown->document.trace.ranks.size());
   }
@@ -248,7 +248,7 @@ void draw_what_if_timelines(const PanelContext& context, const Box& box) {
     second.more = there ? time_text(1e9 * shown->figures.wall_s) : "";
   const std::array<Box, 2> boxes = draw_timelines(
       context, box,
-      {TimelineStrip{&recorded, "what if recorded", "Recorded", recorded.trace.title(),
+      {TimelineStrip{&recorded, "what if recorded", "Recorded", title_of(recorded.trace),
                      time_text(1e9 * what_if.recorded().wall_s)},
        second},
       session.view, true);

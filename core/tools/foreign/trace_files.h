@@ -1,4 +1,4 @@
-// Loads trace files into Trace. It reads Chrome Trace Event JSON: our own recordings with every
+// Loads trace files. It reads Chrome Trace Event JSON: our own recordings with every
 // field checked, and any other trace (an object with "traceEvents" or a bare array; X and B/E
 // slices, metadata; PyTorch's profiler with its NCCL kernels) as a plain timeline. A
 // file is treated as hostile: InputError names the file and the byte offset or field that is wrong.
@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "core/trace/chrome_trace_reader.h"
-#include "viz/data/trace/trace.h"
+#include "core/trace/trace.h"
 
-namespace ringscope::viz {
+namespace ringscope {
 
 // LoadProgress says how far loading is. Another thread may read it and cancel the loading.
 struct LoadProgress {
@@ -42,4 +42,4 @@ inline constexpr std::size_t kMostRecordings = 63;
 std::vector<Trace> load_traces(const std::vector<std::string>& paths,
                                LoadProgress* progress = nullptr);
 
-}  // namespace ringscope::viz
+}  // namespace ringscope

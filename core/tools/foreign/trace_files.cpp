@@ -1,4 +1,4 @@
-#include "viz/data/trace/trace_loader.h"
+#include "core/tools/foreign/trace_files.h"
 
 #include <fmt/format.h>
 
@@ -16,9 +16,8 @@
 #include "core/tools/foreign/kineto.h"
 #include "core/trace/chrome_trace_reader.h"
 #include "core/trace/trace_fields.h"
-#include "viz/data/trace/ring_trace.h"
 
-namespace ringscope::viz {
+namespace ringscope {
 namespace {
 
 // ---
@@ -68,21 +67,21 @@ bool is_profiler_category(std::string_view category) {
 
 // Set kind, peer and bytes of a device slice.
 void describe_device_slice(std::string_view category, std::string_view name,
-                           const TraceFields& fields, Slice& slice) {
+                           const TraceFields& fields, TraceEvent& slice) {
   if (category != "kernel") {
     slice.bytes = std::max<std::int64_t>(fields.any_integer(EventField::bytes).value_or(0), 0);
     return;
   }
-  slice.lane = Kind::compute;
+  slice.lane = Lane::compute;
   const std::string_view collective = fields.text_or_empty(EventField::collective);
   if (collective.empty() && !is_nccl_kernel(name)) return;
-  slice.lane = Kind::communication;
+  slice.lane = Lane::communication;
   slice.bytes = message_bytes(fields);
   if (collective == "send") {
-    slice.lane = Kind::send;
+    slice.lane = Lane::send;
     slice.dst = rank_or_unknown(fields.any_integer(EventField::dst_rank));
   } else if (collective == "recv") {
-    slice.lane = Kind::recv;
+    slice.lane = Lane::recv;
     slice.src = rank_or_unknown(fields.any_integer(EventField::src_rank));
   }
 }
@@ -118,7 +117,7 @@ class ForeignEvents {
   };
   // An Edge is a B or E event.
   struct Edge {
-    Slice slice;  // begins at the edge's time
+    TraceEvent slice;  // begins at the edge's time
     bool begins = false;
   };
   struct Thread {
@@ -127,7 +126,7 @@ class ForeignEvents {
     std::string name;
     std::int64_t sort_index = 0;
     bool device = false;
-    std::vector<Slice> slices;
+    std::vector<TraceEvent> slices;
     std::vector<Edge> edges;
   };
   static Id id_of(const TraceFields& fields, EventField field);
@@ -202,7 +201,7 @@ std::uint32_t ForeignEvents::thread_of(const TraceFields& fields) {
 }
 
 void ForeignEvents::add_slice(const TraceFields& fields, char phase) {
-  Slice slice = plain_slice();
+  TraceEvent slice = plain_slice();
   const auto begin = fields.any_time(EventField::ts);
   if (!begin) fail_at(fields.end(), "ts missing");
   slice.begin_ns = slice.end_ns = *begin;
@@ -260,7 +259,7 @@ void ForeignEvents::close_edges() {
     std::stable_sort(thread.edges.begin(), thread.edges.end(), [](const Edge& a, const Edge& b) {
       return a.slice.begin_ns < b.slice.begin_ns;
     });
-    std::vector<Slice> open;
+    std::vector<TraceEvent> open;
     for (const Edge& edge : thread.edges) {
       if (edge.begins) {
         open.push_back(edge.slice);
@@ -273,7 +272,7 @@ void ForeignEvents::close_edges() {
       }
     }
     without_end += open.size();
-    for (Slice& slice : open) {
+    for (TraceEvent& slice : open) {
       slice.end_ns = last_ns_;
       thread.slices.push_back(slice);
     }
@@ -285,6 +284,14 @@ void ForeignEvents::close_edges() {
   if (without_end > 0)
     trace_.notices.push_back(
         fmt::format("{} \"B\" events without an \"E\" are drawn to the end", without_end));
+}
+
+// Append `from` to `to`, without a copy if that is empty.
+void append_all(std::vector<TraceEvent>& to, std::vector<TraceEvent> from) {
+  if (to.empty())
+    to = std::move(from);
+  else
+    to.insert(to.end(), from.begin(), from.end());
 }
 
 void ForeignEvents::make_rows(std::optional<std::int64_t> rank) {
@@ -314,7 +321,8 @@ void ForeignEvents::make_rows(std::optional<std::int64_t> rank) {
     const std::string pid = process.id.name(), tid = thread.id.name();
     const bool is_new = rank ? trace_.ranks.empty() : thread.process != present;
     present = thread.process;
-    if (is_new)
+    if (is_new) {
+      trace_.events.emplace_back();
       trace_.ranks.push_back({.pid = rank ? *rank : process.id.number_or(present),
                               .name = rank ? fmt::format("rank {}", *rank)
                                       : process.name.empty()
@@ -322,12 +330,14 @@ void ForeignEvents::make_rows(std::optional<std::int64_t> rank) {
                                           : fmt::format("{} {}", process.name, pid),
                               .first_lane = static_cast<std::uint32_t>(trace_.lanes.size()),
                               .lanes = 0});
+    }
     std::string name = thread.device         ? fmt::format("stream {}", tid)
                        : thread.name.empty() ? fmt::format("thread {}", tid)
                                              : thread.name;
     if (thread.device && rank && many_devices) name = fmt::format("GPU {} {}", pid, name);
-    append_lane(trace_, trace_.ranks.size() - 1, thread.id.number_or(i), std::move(name),
-                rows_of(std::move(thread.slices)));
+    const std::size_t first = trace_.events.back().size(), count = thread.slices.size();
+    append_all(trace_.events.back(), std::move(thread.slices));
+    append_lane(trace_, thread.id.number_or(i), std::move(name), first, count);
   }
 }
 
@@ -396,8 +406,8 @@ class WatchedFile : public FileSource {
 };
 
 // `is_alone`: no other file may be of the same job, so no ring is looked for.
-LoadedTrace load(TextSource& text, FileEvents& events, const std::string& path, bool is_alone,
-                 std::size_t chunk = kTraceChunk) {
+LoadedTrace load_text(TextSource& text, FileEvents& events, const std::string& path, bool is_alone,
+                      std::size_t chunk = kTraceChunk) {
   const auto other = [&](const TraceFields& fields) {
     events.foreign.add(fields);
     if (!is_alone) events.profile.add(fields);
@@ -433,7 +443,7 @@ LoadedTrace load_file(const std::string& path, bool is_alone, LoadProgress& prog
   return with_file(path, [&](const InputFile& file) {
     FileEvents events;
     WatchedFile text(file, events, progress);
-    return load(text, events, path, is_alone);
+    return load_text(text, events, path, is_alone);
   });
 }
 
@@ -452,38 +462,41 @@ void append_trace(Trace& to, Trace from, std::int64_t shift_ns, NameTable& names
     rank.first_lane += first_lane;
     to.ranks.push_back(std::move(rank));
   }
-  for (Lane& lane : from.lanes) {
+  for (TraceLane& lane : from.lanes) {
     lane.rank += first_rank;
     lane.first_row += first_row;
     to.lanes.push_back(std::move(lane));
   }
-  for (Row& row : from.rows) {
+  for (TraceRow& row : from.rows) {
     row.lane += first_lane;
-    for (Slice& slice : row.slices) {
+    to.rows.push_back(row);
+  }
+  for (std::vector<TraceEvent>& slices : from.events) {
+    for (TraceEvent& slice : slices) {
       slice.begin_ns += shift_ns;
       slice.end_ns += shift_ns;
       slice.name = name_of[slice.name];
     }
-    to.rows.push_back(std::move(row));
+    to.events.push_back(std::move(slices));
   }
   for (const std::string& notice : from.notices)
     to.notices.push_back(fmt::format("{}: {}", from.path, notice));
 }
 
-// Messages lists the ends of all messages from one rank to another in order of time.
-struct Messages {
+// MessageEnds lists the ends of all messages from one rank to another in order of time.
+struct MessageEnds {
   std::vector<SliceId> sends, recvs;
 };
 
 void join_messages(Trace& trace) {
-  std::map<std::pair<std::int64_t, std::int64_t>, Messages> messages;  // by {from, to}
+  std::map<std::pair<std::int64_t, std::int64_t>, MessageEnds> messages;  // by {from, to}
   for (std::uint32_t row = 0; row < trace.rows.size(); ++row) {
     const std::int64_t rank = trace.ranks[trace.rank_of_row(row)].pid;
-    for (std::uint32_t i = 0; i < trace.rows[row].slices.size(); ++i) {
-      const Slice& slice = trace.rows[row].slices[i];
+    for (std::uint32_t i = 0; i < trace.rows[row].count; ++i) {
+      const TraceEvent& slice = trace.slice({row, i});
       if (slice.peer() < 0) continue;
-      if (slice.lane == Kind::send) messages[{rank, slice.peer()}].sends.push_back({row, i});
-      if (slice.lane == Kind::recv) messages[{slice.peer(), rank}].recvs.push_back({row, i});
+      if (slice.lane == Lane::send) messages[{rank, slice.peer()}].sends.push_back({row, i});
+      if (slice.lane == Lane::recv) messages[{slice.peer(), rank}].recvs.push_back({row, i});
     }
   }
   const auto by_begin = [&](SliceId a, SliceId b) {
@@ -502,8 +515,7 @@ void join_messages(Trace& trace) {
       const SliceId from = ends.sends[k], to = ends.recvs[k];
       trace.flows.push_back({from, to});
       const auto flow = static_cast<std::uint32_t>(trace.flows.size());
-      trace.rows[from.row].slices[from.index].flow = flow;
-      trace.rows[to.row].slices[to.index].flow = flow;
+      for (const SliceId end : {from, to}) trace.slices(end.row)[end.index].flow = flow;
     }
   }
 }
@@ -531,6 +543,7 @@ std::optional<Trace> ring_of(std::vector<LoadedTrace>& files, std::vector<std::s
     why_not = std::move(inferred.notes);
     return std::nullopt;
   }
+  settle_waits(*inferred.recording);
   Trace ring = to_trace(std::move(*inferred.recording), files[0].trace.path);
   ring.notices.insert(ring.notices.end(), inferred.notes.begin(), inferred.notes.end());
   return ring;
@@ -544,7 +557,7 @@ Trace merge_ranks(std::vector<LoadedTrace> files) {
   if (files.size() == 1) {
     Trace& only = files[0].trace;
     const auto& world_size = files[0].file.world_size;
-    if (!only.run && world_size.value_or(1) > 1)
+    if (!only.is_ring && world_size.value_or(1) > 1)
       only.notices.push_back(fmt::format(
           "1 of {} ranks' files is there, and a ring is told by all of them", *world_size));
     return std::move(only);
@@ -584,13 +597,13 @@ Trace merge_ranks(std::vector<LoadedTrace> files) {
 void refuse_different_world_sizes(const std::vector<Trace>& traces) {
   const Trace* first = nullptr;
   for (const Trace& trace : traces) {
-    if (!trace.run) continue;
+    if (!trace.is_ring) continue;
     if (first == nullptr) first = &trace;
-    if (trace.run->world_size != first->run->world_size)
+    if (trace.info.world_size != first->info.world_size)
       throw InputError(
           fmt::format("{}: world_size {} given, but {} in {}; recordings of one "
                       "world_size accepted",
-                      trace.path, trace.run->world_size, first->run->world_size, first->path));
+                      trace.path, trace.info.world_size, first->info.world_size, first->path));
   }
 }
 
@@ -603,7 +616,7 @@ Trace load_trace(const std::string& path, LoadProgress* progress) {
 Trace parse_trace(std::string_view text, const std::string& path, std::size_t chunk) try {
   FileEvents events;
   MemorySource source(text);
-  return load(source, events, path, true, chunk).trace;
+  return load_text(source, events, path, true, chunk).trace;
 } catch (const InputError& error) {
   throw InputError(about_file(path, error.what()));
 }
@@ -640,4 +653,4 @@ std::vector<Trace> load_traces(const std::vector<std::string>& paths, LoadProgre
   return traces;
 }
 
-}  // namespace ringscope::viz
+}  // namespace ringscope
