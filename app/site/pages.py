@@ -36,7 +36,7 @@ BESIDE_LESSONS = {
 }
 ALWAYS = ["viz/ring.webp", "viz/compare.png"]  # pictures of pages that lie in no file
 
-# The figures that move, by the lesson that they stand in, before its checks: a name of viz/data/figures, and the values
+# The figures that move, by the lesson that they stand in, before its checks: a name of lessons/figures, and the values
 # of its controls at first, where they differ from the figure's own.
 FIGURES = {
     "online_softmax": [("merge", {})],

@@ -14,8 +14,8 @@
 #include <chrono>
 #include <cmath>
 
+#include "lessons/figures/figures.h"
 #include "tests/app/program.h"
-#include "viz/data/figures/figures.h"
 
 namespace ringscope::browser_test {
 namespace {
@@ -330,7 +330,7 @@ void BrowserTest::expect_figures() {
       figures.insert(name);
       ++states;
       expect_same(json_of(state[2].GetString()),
-                  json_of(viz::figure_numbers(name == "race" ? "work" : name, words)),
+                  json_of(lessons::figure_numbers(name == "race" ? "work" : name, words)),
                   name + "(" + arguments + ")");
     }
     EXPECT_EQ(browser_->complaints(), "");

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "core/base/text.h"
-#include "viz/data/figures/figures.h"
 #include "viz/data/session/selection.h"
 #include "viz/window/open_session.h"
 #include "viz/window/software_renderer.h"
@@ -198,11 +197,6 @@ EMSCRIPTEN_KEEPALIVE const void* ringscope_frame(int width, int height, float sc
 // Return whether the next frame would differ.
 EMSCRIPTEN_KEEPALIVE int ringscope_animating() {
   return viewer->animating() || viewer->settling() || !queue.empty() ? 1 : 0;
-}
-
-// Return the numbers of a figure as JSON. `arguments` has one a line.
-EMSCRIPTEN_KEEPALIVE const char* ringscope_figure(const char* name, const char* arguments) {
-  return said(figure_numbers(name, words_of(arguments)));
 }
 
 }  // extern "C"

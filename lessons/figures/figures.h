@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace ringscope::viz {
+namespace ringscope::lessons {
 
 // Return the numbers of figure `name` as a JSON object. Arguments are texts, as a page has them:
 //
@@ -28,4 +28,4 @@ namespace ringscope::viz {
 // What is refused comes back as {"error": "..."}.
 std::string figure_numbers(const std::string& name, const std::vector<std::string>& arguments);
 
-}  // namespace ringscope::viz
+}  // namespace ringscope::lessons

@@ -1,4 +1,4 @@
-#include "viz/data/figures/figures.h"
+#include "lessons/figures/figures.h"
 
 #include <fmt/format.h>
 
@@ -18,9 +18,9 @@
 #include "core/tools/sim/scenario.h"
 #include "core/trace/summary.h"
 #include "core/training/decode_attention.h"
-#include "viz/data/analysis/balance.h"
 
-namespace ringscope::viz {
+namespace ringscope::lessons {
+namespace figures {
 namespace {
 
 using Arguments = std::vector<std::string>;
@@ -147,9 +147,15 @@ Fields runner(const Scenario& scenario) {
 
 // Return a job's work by rank and step, and its race with zigzag.
 Fields race(Problem job) {
-  const auto pairs = predicted_pairs({job.mask, job.partition_of_sequence(), job.partition});
+  const RingProblem problem = job.ring_problem();
+  std::vector<std::vector<Index>> pairs;
   std::vector<double> totals;
-  for (const auto& mine : pairs) totals.push_back(std::accumulate(mine.begin(), mine.end(), 0.0));
+  for (int rank = 0; rank < job.world_size; ++rank) {
+    std::vector<Index>& mine = pairs.emplace_back();
+    for (int step = 0; step < job.world_size; ++step)
+      mine.push_back(problem.region(rank, RingSchedule{rank, job.world_size}.owner(step)).pairs());
+    totals.push_back(std::accumulate(mine.begin(), mine.end(), 0.0));
+  }
   const Fields fields{{"pairs", pairs},
                       {"imbalance", imbalance(totals)},
                       {"ceiling", balance_of(job).ceiling()},
@@ -230,10 +236,11 @@ constexpr struct {
                 {"nodes", 4, nodes},    {"decode", 5, decode}};
 
 }  // namespace
+}  // namespace figures
 
 std::string figure_numbers(const std::string& name, const std::vector<std::string>& arguments) {
   try {
-    for (const auto& figure : kFigures)
+    for (const auto& figure : figures::kFigures)
       if (name == figure.name && arguments.size() == figure.arguments)
         return Json(figure.numbers(arguments)).text();
     throw InputError(fmt::format("figure '{}' with {} arguments", name, arguments.size()));
@@ -242,4 +249,4 @@ std::string figure_numbers(const std::string& name, const std::vector<std::strin
   }
 }
 
-}  // namespace ringscope::viz
+}  // namespace ringscope::lessons

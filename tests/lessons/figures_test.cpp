@@ -1,5 +1,5 @@
 // The numbers of the figures that move, against numbers that one works out by hand.
-#include "viz/data/figures/figures.h"
+#include "lessons/figures/figures.h"
 
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>
@@ -8,7 +8,7 @@
 
 #include "core/trace/event.h"
 
-namespace ringscope::viz::figures_test {
+namespace ringscope::lessons::figures_test {
 namespace {
 
 rapidjson::Document numbers(const char* name, const std::vector<std::string>& arguments) {
@@ -142,4 +142,4 @@ TEST(Figures, RefuseWhatTheProgramRefuses) {
 }
 
 }  // namespace
-}  // namespace ringscope::viz::figures_test
+}  // namespace ringscope::lessons::figures_test
