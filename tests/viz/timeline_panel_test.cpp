@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <random>
+#include <regex>
 #include <utility>
 
 #include "core/tools/foreign/trace_files.h"
@@ -190,6 +191,24 @@ TEST(Timeline, TheRulerMovesThePlayhead) {
     EXPECT_NEAR(hands.session().playback.position(), 3 * to, hands.pixel());
     EXPECT_FALSE(hands.session().measure.has_value());
   }
+}
+
+TEST(Timeline, NoTickLosesItsFirstDigits) {
+  Person hands(session_of(two_ranks()));
+  const std::regex text("<text x=\"([0-9.-]+)\" y=\"([0-9.-]+)\"");
+  int ticks = 0;
+  for (int i = 0; i < 40; ++i) {
+    hands.session().set_view({700.0 * i, 700.0 * i + 250'000, 0});
+    const std::string svg = svg_of(hands.rest(), 1600, 900);
+    const Box ruler = hands.timeline().ruler;
+    for (std::sregex_iterator at(svg.begin(), svg.end(), text), end; at != end; ++at) {
+      const float y = std::stof((*at)[2]);
+      if (y < ruler.y0 || y > ruler.y1) continue;
+      ++ticks;
+      EXPECT_GE(std::stof((*at)[1]), ruler.x0) << i;
+    }
+  }
+  EXPECT_GT(ticks, 200);
 }
 
 TEST(Timeline, ADoubleClickFocuses) {

@@ -191,7 +191,9 @@ void draw_time_ticks(const TimelineFrame& frame, const Box& ruler) {
     const bool labelled = std::fmod(std::abs(i) + 0.5, std::round(step / minor)) < 1;
     draw_tick(frame, ruler, x, labelled ? 8 : 4);
     const std::string text = fmt::format("{:.{}f} {}", i * minor / unit.size, digits, unit.name);
-    if (labelled && x + 4 + text_width(frame.context.fonts.small, text) < ruler.x1)
+    // Cut off at a side, "8.2 ms" would read "2 ms".
+    if (labelled && x + 4 >= ruler.x0 &&
+        x + 4 + text_width(frame.context.fonts.small, text) < ruler.x1)
       draw_tick_text(frame, ruler, x + 4, 0, text);
   }
 }
