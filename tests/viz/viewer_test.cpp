@@ -309,6 +309,19 @@ TEST(Viewer, BeginsWithExamplesOrARecentRecording) {
   EXPECT_TRUE(person.viewer.session().comparing);
 }
 
+// Nobody draws another frame until something happens, so the last example must be there by then.
+TEST(Viewer, RestsWhenAllExamplesAreDrawn) {
+  const Recording recording = simulated_recording(simulated_scenario(4));
+  Viewer viewer;
+  viewer.show_start({}, {example_of("One", recording), example_of("Two", recording)});
+  const FrameInput input{.width = 1280, .height = 720};
+  do viewer.frame(input);
+  while (viewer.animating());
+  const std::string resting = svg_of(*ImGui::GetDrawData(), 1, 1);
+  viewer.frame(input);
+  EXPECT_EQ(svg_of(*ImGui::GetDrawData(), 1, 1), resting);
+}
+
 // The ring that is opened is the one that the sliders say.
 TEST(Viewer, BeginsWithARingThatSlidersSimulate) {
   Person person({}, {});

@@ -283,8 +283,10 @@ void Viewer::draw_root(const FrameInput& input, bool was_playing) {
     if (!start_->chosen.empty()) chosen_ = std::exchange(start_->chosen, "");
   }
   ImGui::End();
-  if (starting() && loading_ == nullptr)
+  if (starting() && loading_ == nullptr) {
+    if (!start_->complete()) settling_ = std::max(settling_, 1);  // what it records is drawn next
     if (std::optional<Session> ready = start_->go_on()) open(std::move(*ready));
+  }
   if (files_ && loading_ == nullptr)
     if (const auto chosen = draw_files(*files_, imgui_->fonts(), palette)) {
       chosen_ = *chosen;
