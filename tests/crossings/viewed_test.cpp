@@ -5,11 +5,11 @@
 
 #include "core/tools/sim/recording.h"
 #include "core/trace/summary.h"
+#include "core/trace/trace.h"
 #include "tests/crossings/drawn_run.h"
 #include "tests/viz_data/hand_made.h"
 #include "viz/data/analysis/comparison.h"
 #include "viz/data/session/selection.h"
-#include "viz/data/trace/ring_trace.h"
 
 namespace ringscope::viz {
 namespace {

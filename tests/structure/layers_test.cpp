@@ -109,6 +109,21 @@ TEST(Layers, WhatIsAddedIsToldToFew) {
   }
 }
 
+// What a reader of ring attention has to know can be read without the tools, the processes and the training.
+TEST(Layers, TheSpineStandsAlone) {
+  int seen = 0;
+  for (const SourceFile& file : read_tree(RINGSCOPE_SOURCE_DIR)) {
+    const bool in_core = file.path.starts_with("core/");
+    if (!in_core || std::regex_search(file.path, std::regex("^core/(tools|processes|training)/")))
+      continue;
+    ++seen;
+    for (const Include& include : includes_of(file.text))
+      EXPECT_FALSE(std::regex_search(include.path, std::regex("^core/(tools|processes|training)/")))
+          << file.path << " includes " << include.path;
+  }
+  EXPECT_GT(seen, 60);
+}
+
 // The viewer for browsers gets some parts of core (viz/browser/CMakeLists.txt), so these need no other;
 // core/tools/cost/measure.cpp may, because nobody measures there. Several files are compiled as one, so
 // their types and constants have names of their own.
