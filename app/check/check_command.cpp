@@ -144,6 +144,22 @@ std::pair<DType, std::string> dtype_of(const CheckOptions& options,
   return {DType::f32, ""};
 }
 
+// Return about how many bytes it takes to compare the tensors that are given: each in f64, as 16 bits
+// hold it and as it should be, and a block of scores per thread.
+double bytes_of(const RunOptions& run, const Problem& config) {
+  const auto [query, kv, rows] = sizes_of(config.shape);
+  double values = query + 2 * kv;
+  for (const auto& [is_there, size] : {std::pair{run.out.has_value(), query},
+                                       {run.lse.has_value(), rows},
+                                       {run.dq.has_value(), query},
+                                       {run.dk.has_value(), kv},
+                                       {run.dv.has_value(), kv},
+                                       {config.backward, query}})
+    if (is_there) values += size;
+  constexpr double kScores = 2 * 64 * 8;
+  return 24 * values + kScores * static_cast<double>(config.shape.seqlen) * cores();
+}
+
 Checked read_all(const CheckOptions& options) {
   const RunOptions& run = options.run;
   const InputPlan plan = plan_inputs(run);
@@ -155,6 +171,7 @@ Checked read_all(const CheckOptions& options) {
   config.backward = run.dq || run.dk || run.dv;
   deal_out_as_given(config);
   if (!plan.doubt.empty()) print_error(plan.doubt);
+  require_bytes(bytes_of(run, config), "shorter sequences or fewer heads");
 
   const AttentionShape& shape = config.shape;
   const LoadedInputs loaded = load_inputs(run, plan);

@@ -12,6 +12,7 @@
 #include "app/command_line/option_groups.h"
 #include "app/command_line/output_places.h"
 #include "app/report/fields.h"
+#include "app/report/machine.h"
 #include "app/report/terminal.h"
 #include "core/base/files.h"
 #include "core/base/npy.h"
@@ -30,6 +31,17 @@ struct PositionsOptions {
 };
 
 namespace {
+
+// Return about how many bytes the ranks' rows take, and what is printed and written of them.
+double bytes_of(const PositionsOptions& options, const Mask& mask) {
+  const Problem& job = options.job;
+  const double ranks = options.rank ? 1 : job.world_size;
+  const double rows =
+      static_cast<double>(padded_cu_seqlens(options.convention, mask, job.world_size).back()) *
+      ranks / job.world_size;
+  const double ends = ranks * static_cast<double>(mask.num_documents + 1);
+  return rows * ((options.json ? 150 : 80) + (options.out ? 24 : 0)) + 40 * ends + 200 * ranks;
+}
 
 // Return "0-3 9 -", where '-' alone is a number below 0.
 std::string ranges_text(const std::vector<Index>& numbers) {
@@ -126,8 +138,9 @@ int carry_out(const PositionsOptions& options) {
   add_files_in({options.job.mask.name(), options.job.partition.name()}, inputs);
   check_output_places({{"--out", options.out}}, inputs, options.json);
   Problem job = options.job;
-  deal_out_as_given(job);
   const Mask mask = job.mask.for_seqlen(job.shape.seqlen);
+  require_bytes(bytes_of(options, mask), "fewer positions or ranks, or --rank for one of them");
+  deal_out_as_given(job);
   std::vector<FedRows> fed;
   for (const int rank : ranks_of(options))
     fed.push_back(

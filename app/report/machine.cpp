@@ -5,6 +5,7 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -151,6 +152,13 @@ double ranks_bytes(const Problem& config, const std::optional<int>& only) {
   return total;
 }
 
+// Return what a recording has at least: no rank of any scheme is done in fewer steps than those of a
+// square mesh. Unlike recording_bytes() this takes no time, however many ranks there are.
+double least_recording_bytes(const Problem& config) {
+  const double ranks = config.world_size;
+  return 2 * ranks * std::sqrt(ranks) * static_cast<double>(sizeof(TraceEvent));
+}
+
 // Count the events of every step, in both passes: at most a compute slice and, for each of two
 // payloads, a wait, a send and a recv. Each pass ends with one more wait. In other schemes than the
 // ring, count what the last rank does, of which no rank does much more.
@@ -165,11 +173,11 @@ double recording_bytes(const Problem& config) {
                   3 * ranks * static_cast<double>(sizeof(SoftmaxSample)));
 }
 
-void require(double needed, const MemoryLimit& limit) {
+void require(double needed, const MemoryLimit& limit,
+             const std::string& advice = "smaller sizes or fewer ranks") {
   if (needed <= static_cast<double>(limit.bytes)) return;
-  throw RunError(fmt::format("memory: {} needed, {} {}; give smaller sizes or fewer ranks",
-                             bytes_text(needed), bytes_text(static_cast<double>(limit.bytes)),
-                             limit.source));
+  throw RunError(fmt::format("memory: {} needed, {} {}; give {}", bytes_text(needed),
+                             bytes_text(static_cast<double>(limit.bytes)), limit.source, advice));
 }
 
 }  // namespace
@@ -177,6 +185,7 @@ void require(double needed, const MemoryLimit& limit) {
 void require_memory(const Problem& config, const MemoryUse& use) {
   const MemoryLimit limit = available_memory();
   const double processes = use.rank ? config.world_size : 1;
+  require(least_recording_bytes(config) / processes, limit);
   const double inputs = input_bytes(config, use.dout_given), outputs = output_bytes(config);
   const double recorders = recording_bytes(config) / processes;
   const double gathered = use.rank.value_or(0) == 0 ? recording_bytes(config) : 0;
@@ -193,7 +202,9 @@ void require_memory(const Problem& config, const MemoryUse& use) {
   require(held + std::max(run, comparing), limit);
 }
 
-void require_bytes(double needed) { require(needed, available_memory()); }
+void require_bytes(double needed, const std::string& advice) {
+  require(needed, available_memory(), advice);
+}
 
 TensorSizes sizes_of(const AttentionShape& shape) {
   const auto seqlen = static_cast<double>(shape.seqlen);

@@ -56,7 +56,8 @@ struct TensorSizes {
 };
 TensorSizes sizes_of(const AttentionShape& shape);
 
-// Throw RunError naming both numbers when `needed` bytes are more than there are.
-void require_bytes(double needed);
+// Throw RunError naming both numbers, and what to give instead, when `needed` bytes are more than
+// there are.
+void require_bytes(double needed, const std::string& advice = "smaller sizes or fewer ranks");
 
 }  // namespace ringscope

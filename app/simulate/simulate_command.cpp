@@ -27,6 +27,7 @@
 #include "core/tools/cost/amounts.h"
 #include "core/tools/cost/measure.h"
 #include "core/tools/explain/explain.h"
+#include "core/tools/sim/graph.h"
 #include "core/tools/sim/recording.h"
 #include "core/tools/sim/scenario.h"
 #include "core/tools/sim/scenario_rows.h"
@@ -501,6 +502,13 @@ void check_places(const SimulateOptions& options) {
                       inputs, options.json);
 }
 
+// Throw RunError where a simulation, or its recording, takes more memory than there is.
+void require_memory_of(const Scenario& scenario, bool records) {
+  const double ranks = scenario.job.world_size;
+  require_bytes((records ? 320 : 128) * expected_tasks(scenario.job) + 16 * ranks * ranks,
+                "fewer ranks");
+}
+
 Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
   Simulated result;
   static_cast<Setup&>(result) = setup;
@@ -509,6 +517,7 @@ Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
   with_dashes([&] { check_scheme(scenario.job); });
   if (const auto why = obstacle(scenario))
     throw InputError("simulate: " + *why + "; accepted: ranks, nodes and heads that go together");
+  require_memory_of(scenario, options.trace.has_value());
   const std::int64_t begin_ns = monotonic_ns();
   result.work = work_of(scenario);
   const Work& work = *result.work;
@@ -545,6 +554,8 @@ Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
 
 SweepTable sweep(const SimulateOptions& options, const Setup& setup) {
   SweepTable table = for_flag("--sweep:", [&] { return points_of(setup.scenario, options.sweep); });
+  for (const SweepPoint& point : table.points)
+    if (!point.why) require_memory_of(point.scenario, false);
   {
     ProgressBar bar("simulating");
     run_sweep(table, bar.callback());

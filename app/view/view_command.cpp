@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <random>
 #include <string>
@@ -12,6 +13,7 @@
 #include "app/command_line/option_groups.h"
 #include "app/command_line/output_places.h"
 #include "app/report/fields.h"
+#include "app/report/machine.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
@@ -44,6 +46,28 @@ void require_picture(const std::string& flag, const std::string& path, bool is_d
 }
 
 namespace {
+
+// Return how many bytes a file has when it is unpacked, as gzip notes at its end, or 0 where none can
+// be read.
+double unpacked_bytes(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return 0;
+  const auto size = static_cast<double>(std::filesystem::file_size(path, error));
+  unsigned char magic[2] = {}, noted[4] = {};
+  std::ifstream file(path, std::ios::binary);
+  file.read(reinterpret_cast<char*>(magic), sizeof magic);
+  if (magic[0] != 0x1f || magic[1] != 0x8b) return error ? 0 : size;
+  file.seekg(-4, std::ios::end).read(reinterpret_cast<char*>(noted), sizeof noted);
+  return noted[0] + 256.0 * (noted[1] + 256.0 * (noted[2] + 256.0 * noted[3]));
+}
+
+// Throw RunError where recordings take more memory than there is: a slice of a hundred bytes of text
+// takes twice as many, and a page holds the text as well.
+void require_memory(const viz::ViewOptions& options) {
+  double bytes = 0;
+  for (const std::string& path : options.traces) bytes += unpacked_bytes(path);
+  require_bytes((options.html ? 5 : 2) * bytes, "fewer or smaller recordings");
+}
 
 // Write the slices that the words of --select find, or all, as CSV. Throw as load_traces does.
 void write_csv(const viz::ViewOptions& options) {
@@ -138,6 +162,7 @@ bool can_show_windows() { return viz::display_is_there(); }
 
 int carry_out(const viz::ViewOptions& options) {
   note_pictures();
+  require_memory(options);
   if (options.csv) write_csv(options);
   if (options.html) write_page(options);
   if (options.screenshot || options.animate || (!options.csv && !options.html)) viz::view(options);
@@ -164,6 +189,7 @@ const char* why_no_viewer() {
 bool can_show_windows() { return false; }
 
 int carry_out(const viz::ViewOptions& options) {
+  require_memory(options);
   if (options.csv) write_csv(options);
   if (options.html) write_page(options);
   if (options.csv || options.html) return 0;

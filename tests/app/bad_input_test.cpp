@@ -141,9 +141,29 @@ TEST_F(BadInputTest, MoreMemoryThanThereIs) {
         "memory needed", 3);
   // The recording grows with the square of the ranks: of more bytes than 64 bits count.
   for (const char* world_size : {"100000", "2000000000", "2147483647"})
-    for (const char* scheme : {"ring", "allgather"})
+    for (const char* scheme : {"ring", "allgather", "bidirectional", "multi-ring:2", "pass-q"})
       expect_random_refused({"--world-size", world_size, "--scheme", scheme, "--verify"},
                             {"memory", "needed", "fewer ranks"}, 3);
+}
+
+// Before anything large is read or made: a machine that overcommits would kill the process later.
+TEST_F(BadInputTest, EveryCommandAsksForMemoryFirst) {
+  const std::string header = npy_header({1, 1, 1 << 20, 64}, false);
+  for (const char* name : {"q.npy", "k.npy", "v.npy", "out.npy", "t.json"}) {
+    write_text(name, name == std::string("t.json") ? "[" : header);
+    std::filesystem::resize_file(path(name), header.size() + (std::size_t{4} << 26));  // of holes
+  }
+  for (const char* command :
+       {"positions --seqlen 16000000 --world-size 8 --partition striped --json",
+        "positions --seqlen 1000 --world-size 10000000 --mask documents:500,500 --convention "
+        "transformer-engine --out p.npy",
+        "check --q q.npy --k k.npy --v v.npy --out out.npy --rows 4",
+        "simulate --gpu H100 --link NVLink4 --seqlen 131072 --world-size 1024 --backward",
+        "simulate --gpu H100 --link NVLink4 --seqlen 131072 --sweep world-size=8,1024 --backward",
+        "view t.json --csv t.csv"})
+    expect_ended(run_after("ulimit -v 500000", command), 3,
+                 {"memory:", "needed", "left of this process's address space limit; give"});
+  EXPECT_EQ(files().size(), 5u);
 }
 
 TEST_F(BadInputTest, FullDisk) {
