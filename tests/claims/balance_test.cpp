@@ -1,6 +1,7 @@
 // Tests what the sources say of the work of each rank under a causal mask: their counts of pairs,
 // and the imbalance.
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <vector>
 
@@ -153,6 +154,36 @@ CLAIM(C23, FoldExampleIsEvenForEvenFolds, holds_if, "S1", "part one, 6.1; part t
               {"striped", spread(causal(4, 4, kStriped))}, 0),
        Figure("the same, 12 tokens", spread(causal(4, 3, kFold)), exactly(3),
               {"16 tokens", spread(causal(4, 4, kFold))}, 0)}};
+}
+
+CLAIM(C24, BalancedRanksHaveTheMean, holds_if, "S1", "part one, 6.2; part two, 2.1") {
+  const auto off = [](const Problem& job) {
+    const auto s = static_cast<double>(job.shape.seqlen);
+    double most = 0;
+    for (int rank = 0; rank < job.world_size; ++rank)
+      most = std::max(most, std::abs(pairs_of_rank(job, rank) - s * (s + 1) / 2 / job.world_size));
+    return most;
+  };
+  return {
+      "Folded, every rank has s(s+1)/2 / N pairs, near-perfect balance.",
+      "This is exact for an even number of folds, and for 2N chunks as well. An odd number leaves "
+      "the last fold without a partner, in which neighbouring ranks differ by a pair: a rank is "
+      "off the mean by up to (N - 1) / 2, however long the sequence. Totals alone don't show that "
+      "a ring is balanced, because it waits at every step; but the slowest rank's pairs, added up "
+      "over the steps, are the mean as well (folded, to 0.1 %).",
+      {Figure("most that a folded rank is off, 64 positions on 4 ranks", off(causal(4, 16, kFold)),
+              exactly(0), {"striped", off(causal(4, 16, kStriped))}, 0),
+       Figure("the same with 2N chunks", off(causal(4, 16, kZigzag)), exactly(0),
+              {"contiguous", off(causal(4, 16))}, 0),
+       Figure("folded, 12 positions, three folds", off(causal(4, 3, kFold)), exactly(1.5),
+              {"four folds", off(causal(4, 4, kFold))}, 0),
+       Figure("folded, 80 positions on 16 ranks, five folds", off(causal(16, 5, kFold)),
+              exactly((16 - 1) / 2.0), {"six folds", off(causal(16, 6, kFold))}, 0),
+       Figure("slowest ranks' pairs over the mean, by steps, 2N chunks, 8 ranks",
+              1 / balance_of(causal(8, 4096, kZigzag)).ceiling(), near(1, 1e-12),
+              {"contiguous", 1 / balance_of(causal(8, 4096)).ceiling()}),
+       Figure("the same, folded", 1 / balance_of(causal(8, 4096, kFold)).ceiling(), {1, 1.001},
+              {"contiguous", 1 / balance_of(causal(8, 4096)).ceiling()})}};
 }
 
 }  // namespace

@@ -103,7 +103,7 @@ CLAIM(C26, ZigzagIsTheNameOfTwoPartitions, ambiguous, "S1", "part one, 6.1; part
       "ones.",
       "It is a usable partition, called fold here. What most implementations call zig-zag cuts the "
       "sequence into 2N chunks and gives rank r the chunks r and 2N - 1 - r. The two are the same "
-      "for two folds, s = 2N, and on {1} of 4 ranks for 16 positions. Both are balanced; C25 "
+      "for two folds, s = 2N, and on {1} of 4 ranks for 16 positions. Both are balanced (C24); C25 "
       "has the difference.",
       {Figure("ranks of 4 that hold the same rows, 8 positions", same_rows(8, kFold, kZigzag),
               exactly(4), {"striped against 2N chunks", same_rows(8, kStriped, kZigzag)},

@@ -6,6 +6,13 @@
 namespace ringscope::claims {
 namespace {
 
+double bytes_in_all(int n) {
+  double bytes = 0;
+  for (int rank = 0; rank < n; ++rank)
+    bytes += traffic_of(job_of(32, 32, 65536, n), rank).forward_bytes;
+  return bytes;
+}
+
 double kv_bytes() { return 2 * kv_values({1, 32, 32, 65536, 128}, 65536) * 2; }
 
 CLAIM(C27, RingAndAllGatherMoveTheSame, holds_if, "S1", "part one, 3.2, 4.4 and 7.3") {
@@ -34,6 +41,18 @@ CLAIM(C27, RingAndAllGatherMoveTheSame, holds_if, "S1", "part one, 3.2, 4.4 and 
        Figure("bytes a rank of 8 sends over those of all K and V",
               traffic_of(job, 0).forward_bytes / kv_bytes(), exactly(7.0 / 8),
               {"N messages", 8 * kv_hop_bytes(job) / kv_bytes()}, 1)}};
+}
+
+CLAIM(C29, VolumeIsIndependentOfNOnlyForARank, holds_if, "S2", "Complexity Analysis") {
+  const double share = bytes_in_all(64) / 64 / kv_bytes();
+  return {"The communication volume is O(S D) in total, whatever the number of ranks.",
+          "This is true of one rank: it sends (N-1)/N of all K and V, {0} with 64 ranks. Over all "
+          "ranks it grows with N - 1: {1} times as much with 64 ranks as with 2.",
+          {Figure("what a rank of 64 sends over all K and V", share, {0.98, 1},
+                  {"what all ranks send", bytes_in_all(64) / kv_bytes()}, 1),
+           Figure("what all ranks send, 64 ranks over 2", bytes_in_all(64) / bytes_in_all(2),
+                  exactly(63),
+                  {"a rank's mean instead", share / (bytes_in_all(2) / 2 / kv_bytes())}, 1)}};
 }
 
 CLAIM(C48, GroupedHeadsSendTheirShare, holds, "S1, S3", "S1, part two, 12.3; S3, 8B") {

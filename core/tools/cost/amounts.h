@@ -45,7 +45,7 @@ TileAmounts tile_amounts(const Region& region);
 //
 //   ring       Forward, N-1 hops of a KV block: 2 c G d values (S0, "Communication Complexity").
 //              S1, part one, 4.4 counts N hops (claim C27). S2's "independent of N in total" is
-//              true per rank, not over all. Backward, N-1 hops of the KV block again and N of
+//              true per rank, not over all (C29). Backward, N-1 hops of the KV block again and N of
 //              its f32 gradient, which needs one more to get home (S1, part two, 8.2 sends it the
 //              wrong way: C16).
 //   allgather  The same volume forward. Backward gathers again and scatters N-1 gradients.

@@ -10,7 +10,7 @@
 //                53.3 % at N = 8 (claim C20). S3 says "roughly half". Counting the diagonal
 //                blocks as whole ones gives (N + 1) / (2N), 56.25 %, instead.
 //   striped      c(c+1)/2 or c(c-1)/2 (S3, C21)
-//   zigzag       c(c+1)/2 at step 0, then c^2/2
+//   zigzag       c(c+1)/2 at step 0, then c^2/2 (C24)
 //   fold         always about c^2/2; the fold decides which half of the diagonal counts
 #pragma once
 
