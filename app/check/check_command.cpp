@@ -70,7 +70,7 @@ std::vector<float> read_lse(const std::string& path, const AttentionShape& shape
     remarks.push_back(fmt::format(
         "--lse {}: shape ({}) is read as [batch, seqlen, heads]; what expects [batch, heads, "
         "seqlen] of it makes the mistake lse-axes-swapped",
-        path, fmt::join(array.shape, ", ")));
+        path, fmt::join(sizes, ", ")));
     return from_layout(Layout::bshd, {shape.batch, shape.num_heads, shape.seqlen, 1}, array.values);
   }
   throw InputError(

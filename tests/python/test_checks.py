@@ -1,6 +1,9 @@
 """Right outputs pass, wrong ones are named, whatever the arrays are."""
 
+import sys
 import tempfile
+import threading
+import types
 
 import numpy as np
 import pytest
@@ -206,3 +209,42 @@ def test_paths_may_begin_with_a_dash(tmp_path, monkeypatch):
         np.save(name + ".npy", array)
     paths = [name + ".npy" for name in ("-out", "--json", "-k", "-v")]
     assert ringscope.check(*paths)["verdict"] == "exact"
+
+
+def test_other_ranks_hear_from_the_one_that_checks(monkeypatch):
+    """A rank that waits for a long check takes part in short collectives, not in a single one."""
+    told, enough = [], threading.Event()
+
+    def broadcast(answer, src, group):
+        told.append(answer[0] is not None)
+        if len(told) == 3:
+            enough.set()
+
+    def gather(share, shares, dst, group):
+        shares[0] = share
+
+    dist = types.ModuleType("torch.distributed")
+    vars(dist).update(
+        is_available=lambda: True,
+        is_initialized=lambda: True,
+        get_rank=lambda group: 0,
+        get_world_size=lambda group: 1,
+        gather_object=gather,
+        broadcast_object_list=broadcast,
+    )
+    torch = types.ModuleType("torch")
+    vars(torch)["distributed"] = dist
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setitem(sys.modules, "torch.distributed", dist)
+    monkeypatch.setattr(ringscope.checks, "TELL_EVERY_S", 0)
+    checked = ringscope.checks._check_shares
+
+    def slowly(*shares):
+        assert enough.wait(60)
+        return checked(*shares)
+
+    monkeypatch.setattr(ringscope.checks, "_check_shares", slowly)
+    q, k, v = inputs()
+    out, _ = attend(q, k, v)
+    assert ringscope.check_sharded(out.astype(np.float32), q, k, v).ok
+    assert len(told) > 3 and told[-1] and not any(told[:-1])
