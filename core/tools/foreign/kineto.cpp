@@ -141,7 +141,8 @@ std::string pieces_in(std::string_view text) {
   for (const std::string_view category : {"kernel", "cpu_op"}) {
     std::set<std::string> pids;
     const std::string key = "\"cat\"";
-    for (std::size_t at = text.find(key); at != text.npos; at = text.find(key, at + 1)) {
+    for (std::size_t at = text.find(key); at != text.npos && pids.size() < 4;
+         at = text.find(key, at + 1)) {
       const std::string_view event = text.substr(at, text.find("\"ph\"", at) - at);
       const std::size_t pid = event.find("\"pid\"");
       if (pid == event.npos || !has(event.substr(0, 32), category)) continue;

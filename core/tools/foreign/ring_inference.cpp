@@ -436,7 +436,7 @@ class RingInference : private InferredLayers {
         early += rank.attention[0][pass.kernels[0] + k].begin_ns < rank.gathers[pass.gather].end_ns;
       backward += pass.pass == Pass::backward;
     }
-    early_kernels = early / (std::ssize(passes) - backward);
+    early_kernels = early / std::max<Index>(1, std::ssize(passes) - backward);
     has_blocks = false;
     for_guesses([&](const RingGuess& g) {
       bool fits = early_kernels > 0 && !has_blocks && g.way > 0;
