@@ -177,23 +177,24 @@ void complete(PositionsOptions& options, bool partition_given) {
   if (options.convention == Convention::ringscope) return;
   const Mask mask = job.mask.for_seqlen(job.shape.seqlen);
   const Index chunks = 2 * Index{job.world_size};
-  const auto require_multiple = [&](Index of, const char* what) {
+  const auto require_multiple = [&](Index of, const std::string& what) {
     if (job.shape.seqlen % of != 0)
       contradiction("--seqlen", fmt::format("{} given {}", job.shape.seqlen, convention),
-                    fmt::format("a multiple of {}, {}, as it asserts", of, what));
+                    fmt::format("a multiple of {}, as it asserts", what));
   };
   if (options.convention == Convention::ring_flash_attention_llama3 ||
       options.convention == Convention::megatron_contiguous)
-    require_multiple(job.world_size, "the number of ranks");
+    require_multiple(job.world_size, fmt::format("the {} ranks", job.world_size));
   if (options.convention == Convention::megatron && !job.mask.has_documents())
-    require_multiple(chunks, "two chunks a rank");
+    require_multiple(chunks, fmt::format("{}, two chunks a rank", chunks));
   if (options.convention == Convention::pytorch_ptrr) {
     if (!partition_given) options.job.partition = PartitionSpec::parse("ptrr:1");
     const auto block = rows_of_blocks(job.partition.name());
     if (!block)
       contradiction("--partition", fmt::format("'{}' given {}", job.partition.name(), convention),
                     "ptrr:ROWS");
-    return require_multiple(*block * job.world_size, "a block a rank");
+    return require_multiple(*block * job.world_size,
+                            fmt::format("{}, a block a rank", *block * job.world_size));
   }
   for (Index d = 0; d < mask.num_documents && options.convention == Convention::pytorch; ++d)
     if (mask.document(d).size() % chunks != 0)
