@@ -42,13 +42,12 @@ std::string text_of(const Explanation& why) {
     text += "Nothing that can be mended costs 1 % of it.\n";
   if (why.wall_s > 0 && why.exposed_s >= kLeastShare * why.wall_s)
     text += fmt::format(
+        "Without all that, {} would still be lost to {}\n", seconds_text(why.exposed_s),
         why.gathers
-            ? "Without all that, {} would still be lost to the gather of keys and values, while "
-              "which nothing, or too little, is attended. A ring would hide it.\n"
-            : "Without all that, {} would still be lost to the way of the blocks, which takes "
-              "longer than the computation beside it. Faster links or more rows per rank would "
-              "hide it.\n",
-        seconds_text(why.exposed_s));
+            ? "the gather of keys and values, during which too little is attended, or nothing. A "
+              "ring would hide it."
+            : "the way of the blocks, which takes longer than the computation beside it. Faster "
+              "links or more rows per rank would hide it.");
   return text;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/trace/scheme_names.h"
 
 namespace ringscope {
 namespace {
@@ -133,7 +134,7 @@ RunSummary summarize(const Recording& recording) {
   const auto steps = static_cast<std::size_t>(forward_steps(recording));
   // In a ring a block and its gradient move on at the end of the same step. All-gather has two
   // rounds of hops: one gathers the blocks, the other scatters the gradients.
-  const bool gradients_travel_along = !recording.info.scheme.starts_with("allgather");
+  const bool gradients_travel_along = !recording.info.scheme.starts_with(kGathersFirst);
   std::vector<std::vector<double>> pairs, cpu;
   for (const auto& events : recording.events) {
     std::vector<double>& cpu_by_step = cpu.emplace_back(steps);

@@ -81,7 +81,7 @@ constexpr Kind kKinds[] = {
     // What core/trace tells apart lies below the schemes.
     {"scheme",
      R"re("(allgather|ulysses|pass-q|two-level|hybrid|mesh|multi-ring|groupcast|bidirectional)[":]|scheme_table\.h)re",
-     R"re(core/ring/.*|core/trace/summary\.cpp)re"},
+     R"re(core/ring/.*|core/trace/scheme_names\.h)re"},
     // Which masks a wrong result may have come from is a list of guesses.
     {"mask", R"re("(window|sink|prefix)[":]|\b(mask|piece|spec)\.(window|sink))re",
      R"re(core/problem/.*|core/tools/check/.*hypotheses\.cpp)re"},

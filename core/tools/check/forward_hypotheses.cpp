@@ -369,23 +369,24 @@ void add_swapped_axes(const Knowledge& known, Hypotheses& table) {
       return swapped_row(known, row.head * rows + row.position, heads, back);
     };
     for (const auto& [sign, keeps_lse] : {std::pair{1, false}, {1, true}, {-1, true}})
-      table.merge(Mistake::lse_axes_swapped, keeps_lse ? 1.01 : 1,
-                  fmt::format("blocks are merged by an lse whose heads and rows are swapped{}",
-                              sign > 0 ? "" : ", with the wrong sign"),
-                  [=, &known](const QueryRow& row, Guess& guess) {
-                    const Index at = swapped(row);
-                    const QueryRow other = query_row(known, at / rows, at % rows, false);
-                    QueryRow changed = row;
-                    for (std::size_t o = 0; o < row.owner_parts.size(); ++o) {
-                      RowPart& part = changed.owner_parts[o];
-                      const RowPart& by = other.owner_parts[o];
-                      part.acc = scaled(part.acc, part.l > 0 ? 1 / part.l : 1);
-                      part.m = by.l > 0 ? sign * (by.m + std::log(by.l)) : kMinusInf;
-                      part.l = by.l > 0 ? 1 : 0;
-                    }
-                    guess = changed.merged();
-                    if (keeps_lse) guess.lse.reset();
-                  });
+      table.merge(
+          Mistake::lse_axes_swapped, keeps_lse ? 1.01 : 1,
+          fmt::format("blocks are merged by an lse whose heads and rows are swapped{}",
+                      sign > 0 ? "" : ", with the wrong sign"),
+          [=, &known, sign = sign, keeps_lse = keeps_lse](const QueryRow& row, Guess& guess) {
+            const Index at = swapped(row);
+            const QueryRow other = query_row(known, at / rows, at % rows, false);
+            QueryRow changed = row;
+            for (std::size_t o = 0; o < row.owner_parts.size(); ++o) {
+              RowPart& part = changed.owner_parts[o];
+              const RowPart& by = other.owner_parts[o];
+              part.acc = scaled(part.acc, part.l > 0 ? 1 / part.l : 1);
+              part.m = by.l > 0 ? sign * (by.m + std::log(by.l)) : kMinusInf;
+              part.l = by.l > 0 ? 1 : 0;
+            }
+            guess = changed.merged();
+            if (keeps_lse) guess.lse.reset();
+          });
     for (const bool of_out : {false, true})
       for (const bool of_lse : {true, false})
         if (of_out || of_lse)

@@ -262,8 +262,8 @@ void add_local_statistics(const Knowledge& known, Hypotheses& table) {
       set_backward_pass(
           known,
           {.weigh =
-               [=, &known, scale = known.problem.softmax_scale](const PairWeight& right,
-                                                                Index query, Index key) {
+               [=, &known, lse = lse, out = out, scale = known.problem.softmax_scale](
+                   const PairWeight& right, Index query, Index key) {
                  const auto& places = known.deal.places;
                  const Index at = (of_own ? query : key) % known.seqlen();
                  const auto& own = statistics->of(query)[places[at].rank];

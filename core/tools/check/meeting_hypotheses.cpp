@@ -271,7 +271,7 @@ void add_dealt_orders(const Knowledge& known, Hypotheses& table) {
                                of_q && of_k ? ""
                                : of_q       ? ", of queries alone"
                                             : ", of keys alone"),
-                   [=, of = belief.positions](Index i, Index j) {
+                   [=, of_q = of_q, of_k = of_k, of = belief.positions](Index i, Index j) {
                      const Index query = of_q ? of[i] : i, key = of_k ? of[j] : j;
                      return rest(query, key) && (whole ? causal(query, key) : causal(i, j));
                    });

@@ -239,7 +239,7 @@ void add_moved_rows(const Knowledge& known, const Sample& sample, Hypotheses& ta
     if (known.options.dtype != DType::f32)
       most = std::min(most, kUnits * kUnits * dot_of(given, given, width));
     const Index head = at / known.seqlen(), position = at % known.seqlen();
-    const auto distance_of = [&](Index from, double enough) {
+    const auto distance_of = [&, part = part](Index from, double enough) {
       const double* const right = known.row_of(values_of(known.oracle, part), head, from);
       double sum = 0;
       for (Index c = 0; c < width && sum <= enough; ++c)

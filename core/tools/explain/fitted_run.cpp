@@ -11,20 +11,6 @@
 
 namespace ringscope {
 
-double quantile_of(std::vector<double> values, double share) {
-  if (values.empty()) return 0;
-  const auto at = static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1));
-  std::nth_element(values.begin(), values.begin() + at, values.end());
-  return values[static_cast<std::size_t>(at)];
-}
-
-double median_of(const std::vector<double>& values) {
-  if (values.size() % 2 == 1 || values.empty()) return quantile_of(values, 0.5);
-  std::vector<double> sorted = values;
-  std::sort(sorted.begin(), sorted.end());
-  return (sorted[sorted.size() / 2 - 1] + sorted[sorted.size() / 2]) / 2;
-}
-
 namespace {
 
 // The thresholds below are no fits: each separates two things of different size, and the range behind

@@ -8,14 +8,11 @@
 #include <set>
 #include <vector>
 
+#include "core/base/quantile.h"
 #include "core/tools/explain/recorded_run.h"
 #include "core/tools/sim/scenario.h"
 
 namespace ringscope {
-
-// Return the value below which `share` of the values lie, 0 for no values.
-double quantile_of(std::vector<double> values, double share);
-double median_of(const std::vector<double>& values);
 
 struct MachineFit {
   // The recorded job on that machine, with its slow ranks as stragglers. Rates are 0 where nothing

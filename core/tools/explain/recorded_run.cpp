@@ -289,9 +289,9 @@ void RecordedRun::find_turns(const Recording& recording) {
         ++count->first, count->second += takes_turns;
       if (!takes_turns) continue;
       // Our own slices show a block's way alone: a rank is held up from its last computation on.
-      const auto next = std::partition_point(busy.begin(), busy.end(), [&](const Span& earlier) {
-        return earlier.end_ns <= hop.begin_ns;
-      });
+      const auto next = std::partition_point(
+          busy.begin(), busy.end(),
+          [begin_ns = hop.begin_ns](const Span& earlier) { return earlier.end_ns <= begin_ns; });
       const std::int64_t since = next == busy.begin() ? begin_ns_ : std::prev(next)->end_ns;
       turns[{pass, payload, step, rank}] = {is_before ? HopTurn::before : HopTurn::after,
                                             is_profile() ? hop.begin_ns : since, hop.end_ns};

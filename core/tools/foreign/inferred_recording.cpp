@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "core/base/text.h"
-#include "core/ring/scheme.h"
 #include "core/tools/foreign/inferred_layers.h"
+#include "core/trace/scheme_names.h"
 
 namespace ringscope {
 namespace {
@@ -25,8 +25,7 @@ class RecordingWriter {
     Recording recording;
     RunInfo& info = recording.info;
     info.backend = "profile";
-    for (const Scheme* scheme : all_schemes())
-      if (layers_.gathers && scheme->course == Course::gathers) info.scheme = scheme->name;
+    if (layers_.gathers) info.scheme = kGathersFirst;
     info.turns_because = turns_because(layer);
     info.mask = layers_.deal.empty() ? "full" : "causal";
     if (!layers_.deal.empty()) info.partition = layers_.deal;

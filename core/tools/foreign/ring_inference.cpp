@@ -9,8 +9,8 @@
 #include <set>
 #include <utility>
 
+#include "core/base/quantile.h"
 #include "core/base/text.h"
-#include "core/tools/explain/fitted_run.h"
 #include "core/tools/foreign/inferred_layers.h"
 
 namespace ringscope {
