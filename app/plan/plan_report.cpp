@@ -204,19 +204,18 @@ double bytes_after(const Plan& plan, const Change& change) {
   return total_bytes(memory_bill(options, job, job.max_rows()));
 }
 
-// Return the first change after which the plan fits, or else the one that saves most, as flags and
-// what they lead to. Return "" when none saves anything.
+// Return the first change after which the memory suffices, or else the one that saves most, as flags
+// and what they lead to. Return "" when none saves anything.
 std::string first_change(const Plan& plan) {
   double least = total_bytes(plan.memory);
   std::string text;
   for (const Change& change : changes_of(plan)) {
+    if (least <= plan.memory_limit) break;  // the one before suffices
     const double bytes = bytes_after(plan, change);
     if (bytes >= least) continue;
     least = bytes;
-    const bool fits = bytes <= plan.memory_limit;
     text = fmt::format("{}: {} a rank{}", change.flags, gib_text(bytes),
-                       fits ? "" : ", still too much");
-    if (fits) break;
+                       bytes <= plan.memory_limit ? "" : ", still too much");
   }
   return text;
 }
@@ -238,7 +237,8 @@ Limit memory_limit_of(const Plan& plan) {
 Limit limit_of(const Plan& plan) {
   const Choice& chosen = plan.chosen;
   if (const auto why = why_refused(chosen.job)) return {*why, "--scheme or --world-size"};
-  if (chosen.obstacle) return memory_limit_of(plan);
+  if (chosen.obstacle && total_bytes(plan.memory) > plan.memory_limit) return memory_limit_of(plan);
+  if (chosen.obstacle) return {*chosen.obstacle, ""};
   const StepTime step = plan.model ? plan.model->step : StepTime{};
   const auto layers =
       static_cast<double>(plan.model ? step.layers * plan.options.micro_batches : 1);
