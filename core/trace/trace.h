@@ -1,6 +1,7 @@
-// A trace in memory, of our own recordings and of any others: a recording (event.h) whose events lie in rows, rows
-// in lanes, lanes in ranks, so that it can be asked what happened where and when. Files of traces are read by
-// core/tools/foreign/trace_files.h. All times are in nanoseconds after the trace's base time.
+// A trace in memory, of our own recordings and of any others: a recording (event.h) whose events lie
+// in rows, rows in lanes, lanes in ranks, so that it can be asked what happened where and when.
+// core/tools/foreign/trace_files.h reads files of traces. All times are in nanoseconds after the
+// trace's base time.
 #pragma once
 
 #include <cstdint>
@@ -75,8 +76,8 @@ struct TraceFlow {
   SliceId from, to;
 };
 
-// A recording in rows. Of a trace that is not ours, `events` has the slices of each RankTrack, and nothing else
-// that a Recording says holds.
+// A recording in rows. Of a trace that is not ours, `events` has the slices of each RankTrack, and
+// nothing else that a Recording says holds.
 struct Trace : Recording {
   std::string path;      // as given; the first file's where several make one trace
   bool is_ring = false;  // a recording of ours, where rank r is ranks[r] and has the lanes compute,

@@ -1,5 +1,5 @@
-// What the viewer asks of a trace (core/trace/trace.h) besides its slices: its steps, its title, and the rest of a
-// training step.
+// What the viewer asks of a trace (core/trace/trace.h) besides its slices: its steps, its title, and
+// the rest of a training step.
 #pragma once
 
 #include <algorithm>
