@@ -59,7 +59,7 @@ struct Problem {
         mask{rows, state.range(1) != 0},
         region{mask, Partition{PartitionKind::contiguous, rows, 1}.rows_of(0),
                Partition{PartitionKind::contiguous, rows, 1}.rows_of(0)},
-        scratch(nullptr, params.head_dim, true),
+        scratch(nullptr, params, true),
         q(random_values(rows * params.head_dim, 1)),
         kv(random_values(2 * rows * params.head_dim, 2)),
         dout(random_values(rows * params.head_dim, 3)),

@@ -167,6 +167,9 @@ Checked read_all(const CheckOptions& options) {
   Problem& config = checked.config;
   config = run.job;
   config.shape = plan.shape;
+  if (config.shape.value_dim() != config.shape.head_dim)
+    throw InputError(fmt::format("--v: rows of {} values given; accepted: {}, as those of the keys",
+                                 config.shape.value_dim(), config.shape.head_dim));
   config.world_size = run.world_size.value_or(kDefaultCheckedRanks);
   config.backward = run.dq || run.dk || run.dv;
   deal_out_as_given(config);

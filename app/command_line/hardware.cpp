@@ -57,7 +57,7 @@ Hardware measured_hardware(const Problem& job, int ranks) {
   found.is_measured = true;
   found.gpu.name = "this machine's cores";
   found.gpu.memory_bytes = static_cast<double>(available_memory().bytes) / job.world_size;
-  found.rates = measure_rates(job.shape.head_dim, job.dtype, std::min(cores(), ranks));
+  found.rates = measure_rates(job.shape.mean_width(), job.dtype, std::min(cores(), ranks));
   found.link = {"copying between threads", found.rates.bytes_per_s, found.rates.latency_s};
   return found;
 }

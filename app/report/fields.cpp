@@ -84,7 +84,11 @@ Fields worst_row_fields(const WorstRow& worst) {
           {"tolerance", worst.tolerance}};
 }
 
-Fields shape_fields(const AttentionShape& shape) { return fields_of(shape); }
+Fields shape_fields(const AttentionShape& shape) {
+  const bool has_two_widths = shape.value_dim() != shape.head_dim;
+  return fields_of(shape, {"seqlen", "batch", "heads", "heads-kv", "head-dim"}) +
+         Fields{{has_two_widths ? "head_dim_v" : "", shape.value_dim()}};
+}
 
 Fields way_fields(const Problem& job) {
   return fields_of(job, {"world-size", "partition", "mask", "dtype", "backward"}) +
@@ -98,9 +102,11 @@ std::string way_text(const Problem& job) {
 
 std::string problem_text(const Problem& job) {
   const AttentionShape& s = job.shape;
-  return fmt::format("{} tokens x {} batch, {} heads ({} kv), head_dim {}, {}, mask {}, {}",
-                     s.seqlen, s.batch, s.num_heads, s.num_heads_kv, s.head_dim, name_of(job.dtype),
-                     job.mask.name(), job.backward ? "forward and backward" : "forward");
+  return fmt::format("{} tokens x {} batch, {} heads ({} kv), head_dim {}{}, {}, mask {}, {}",
+                     s.seqlen, s.batch, s.num_heads, s.num_heads_kv, s.head_dim,
+                     s.value_dim() == s.head_dim ? "" : fmt::format(" and {}", s.value_dim()),
+                     name_of(job.dtype), job.mask.name(),
+                     job.backward ? "forward and backward" : "forward");
 }
 
 std::string shared_cores_text(int ranks, std::string_view consequence) {

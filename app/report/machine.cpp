@@ -115,8 +115,8 @@ MemoryLimit available_memory() {
 }
 
 CpuFigures measured_kernels(const Problem& job, int ranks) {
-  const double block_bytes = 2 * kv_values(job.shape, job.max_rows()) * job.storage_bytes();
-  return measure_cpu({.head_dim = job.shape.head_dim,
+  const double block_bytes = block_values(job.shape, job.max_rows()) * job.storage_bytes();
+  return measure_cpu({.head_dim = job.shape.mean_width(),
                       .dtype = job.dtype,
                       .backward = job.backward,
                       .threads = std::min(2 * cores(), ranks),
@@ -208,7 +208,8 @@ void require_bytes(double needed, const std::string& advice) {
 
 TensorSizes sizes_of(const AttentionShape& shape) {
   const auto seqlen = static_cast<double>(shape.seqlen);
-  return {query_values(shape, seqlen), kv_values(shape, seqlen), row_values(shape, seqlen)};
+  return {std::max(query_values(shape, seqlen), out_values(shape, seqlen)),
+          block_values(shape, seqlen) / 2, row_values(shape, seqlen)};
 }
 
 }  // namespace ringscope

@@ -125,13 +125,14 @@ InputPlan plan_files(const RunOptions& options) {
                       looks_like_bshd ? "equal batch, seqlen and head_dim; or --layout bshd, if "
                                         "the axes are [batch, seqlen, heads, head_dim]"
                                       : "equal batch, seqlen and head_dim");
-  require_equal_sizes(v, k, {0, 1, 2, 3}, "equal shapes");
+  require_equal_sizes(v, k, {0, 1, 2}, "equal batch, heads and seqlen");
   if (q.sizes[1] % k.sizes[1] != 0)
     throw InputError(
         fmt::format("{} but {}; accepted: a number of key heads that divides the query heads",
                     described(k), described(q)));
   InputPlan plan;
   plan.shape = {q.sizes[0], q.sizes[1], k.sizes[1], q.sizes[2], q.sizes[3]};
+  if (v.sizes[3] != k.sizes[3]) plan.shape.head_dim_v = v.sizes[3];
   plan.all_f64 = q.header.is_f64() && k.header.is_f64() && v.header.is_f64();
   constexpr Index kManyHeads = 16;
   if (options.layout == Layout::bhsd && plan.shape.num_heads > kManyHeads &&
@@ -154,12 +155,10 @@ InputPlan plan_files(const RunOptions& options) {
 void add_dout(const RunOptions& options, InputPlan& plan) {
   const NamedHeader dout = header_of("--dout", *options.dout, options);
   const std::array<Index, 4> expected{plan.shape.batch, plan.shape.num_heads, plan.shape.seqlen,
-                                      plan.shape.head_dim};
+                                      plan.shape.value_dim()};
   if (dout.sizes != expected)
-    throw InputError(
-        fmt::format("{} but {} ({}); accepted: equal shapes", described(dout),
-                    options.q ? "--q " + *options.q + " has shape" : "the queries have shape",
-                    fmt::join(expected, ", ")));
+    throw InputError(fmt::format("{} but the output has shape ({}); accepted: equal shapes",
+                                 described(dout), fmt::join(expected, ", ")));
   plan.all_f64 = plan.all_f64 && dout.header.is_f64();
   add_files(dout.path, options, plan.files);
 }
@@ -168,6 +167,7 @@ AttentionShape shape_of(const RunOptions& options) {
   AttentionShape shape = options.job.shape;
   if (shape.num_heads_kv == 0) shape.num_heads_kv = shape.num_heads;
   if (shape.seqlen == 0) shape.seqlen = kDefaultSeqlen;
+  if (shape.head_dim_v == shape.head_dim) shape.head_dim_v = 0;
   return shape;
 }
 

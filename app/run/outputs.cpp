@@ -87,19 +87,21 @@ void write_outputs(const RunOptions& options, const Problem& config, const RingR
     });
   };
   // Rows go out in the layout in which they came in.
-  const auto write_rows = [&](const char* flag, const std::optional<std::string>& path, Index heads,
-                              const std::vector<float>& values) {
+  const auto write_rows = [&](const char* flag, const std::optional<std::string>& path,
+                              Tensor tensor) {
     if (!path) return;
-    const std::array<Index, 4> sizes{shape.batch, heads, shape.seqlen, shape.head_dim};
+    const std::vector<float>& values = values_of(run.outputs, tensor);
+    const std::array<Index, 4> sizes{shape.batch, heads_of(shape, tensor) / shape.batch,
+                                     shape.seqlen, width_of(shape, tensor)};
     const auto in_file = shape_in_file(options.layout, sizes);
     write_tensor(flag, path, {in_file.begin() + (options.layout == Layout::thd), in_file.end()},
                  to_layout(options.layout, sizes, values));
   };
-  write_rows("--out", options.out, shape.num_heads, run.outputs.out);
+  write_rows("--out", options.out, Tensor::out);
   write_tensor("--lse", options.lse, {shape.batch, shape.num_heads, shape.seqlen}, run.outputs.lse);
-  write_rows("--dq", options.dq, shape.num_heads, run.outputs.dq);
-  write_rows("--dk", options.dk, shape.num_heads_kv, run.outputs.dk);
-  write_rows("--dv", options.dv, shape.num_heads_kv, run.outputs.dv);
+  write_rows("--dq", options.dq, Tensor::dq);
+  write_rows("--dk", options.dk, Tensor::dk);
+  write_rows("--dv", options.dv, Tensor::dv);
   std::unique_ptr<AtomicFolder> folder;
   if (options.trace) write_recording(files, *options.trace, folder, run.recording);
   if (options.write_partition)

@@ -57,13 +57,13 @@ AttentionOutputs one_rank_outputs(const Problem& config, const AttentionInputs& 
     return std::move(runner(config, rows, {}).outputs);
   }
   AttentionInputs mirrored = inputs;
-  const Index width = config.shape.head_dim;
-  for (std::vector<float>* tensor : {&mirrored.q, &mirrored.k, &mirrored.v, &mirrored.dout})
-    reverse_rows(*tensor, width);
+  const Index d = config.shape.head_dim, d_v = config.shape.value_dim();
+  for (std::vector<float>* tensor : {&mirrored.q, &mirrored.k}) reverse_rows(*tensor, d);
+  for (std::vector<float>* tensor : {&mirrored.v, &mirrored.dout}) reverse_rows(*tensor, d_v);
   WholeInputs rows(config.shape, mirrored);
   AttentionOutputs outputs = std::move(runner(config, rows, {}).outputs);
-  for (std::vector<float>* tensor : {&outputs.out, &outputs.dq, &outputs.dk, &outputs.dv})
-    reverse_rows(*tensor, width);
+  for (std::vector<float>* tensor : {&outputs.dq, &outputs.dk}) reverse_rows(*tensor, d);
+  for (std::vector<float>* tensor : {&outputs.out, &outputs.dv}) reverse_rows(*tensor, d_v);
   return outputs;
 }
 
@@ -230,7 +230,7 @@ Index reference_bytes(const Problem& config) {
   const double outputs = query * (config.backward ? 2 : 1) + rows + (config.backward ? 2 * kv : 0);
   const double block_scores = static_cast<double>(kOracleRows) * static_cast<double>(shape.seqlen);
   const double head_gradients =
-      2.0 * static_cast<double>(shape.seqlen) * static_cast<double>(shape.head_dim);
+      static_cast<double>(shape.seqlen) * static_cast<double>(shape.head_dim + shape.value_dim());
   const double scratch = static_cast<double>(cores()) *
                          (config.backward ? 2 * block_scores + head_gradients : block_scores);
   // Each row of an output has two bounds and a tolerance, and each row of an input two sizes.

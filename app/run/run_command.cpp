@@ -52,12 +52,12 @@ void add_inputs(CommandFlags& flags, RunOptions& run) {
   flags.integer("--seed", run.seed, "of --random, --verify-rows and --inject jitter (0)", 0)
       .needs("--random or --verify-rows N");
   AttentionShape& shape = run.job.shape;
-  flags.row(shape, "batch", "batch entries ({}), for --text and --random as the next four")
+  flags.row(shape, "batch", "batch entries ({}), for --text and --random as the next five")
       .needs(made);
   for (const char* row : {"heads", "heads-kv"}) flags.row(shape, row).needs(made);
   flags.row(shape, "seqlen", "positions (1024; of a text: all of it, divided by --batch)")
       .needs(made);
-  flags.row(shape, "head-dim").needs(made);
+  for (const char* row : {"head-dim", "head-dim-v"}) flags.row(shape, row).needs(made);
 }
 
 void add_ring(CommandFlags& flags, RunOptions& run) {
@@ -114,7 +114,7 @@ void add_outputs(CommandFlags& flags, RunOptions& run) {
   flags.path("--lse", run.lse, "write the log-sum-exp, .npy [batch, heads, seqlen]");
   flags.row(run.job, "backward", "compute the gradients too");
   const std::string backward = "--backward";
-  flags.path("--dout", run.dout, "gradient of the output, .npy shaped like the queries (ones)")
+  flags.path("--dout", run.dout, "gradient of the output, .npy shaped like it (ones)")
       .needs(backward);
   flags.path("--dq", run.dq, "write the gradient of the queries, .npy").needs(backward);
   flags.path("--dk", run.dk, "write the gradient of the keys, .npy").needs(backward);
@@ -212,7 +212,8 @@ void add_tensors(CommandFlags& flags, RunOptions& run) {
       .needs(k)
       .needs(v);
   flags.path("--k", run.k, "keys, .npy [batch, heads-kv, seqlen, head_dim]").needs(q);
-  flags.path("--v", run.v, "values, .npy, shaped like the keys").needs(q);
+  flags.path("--v", run.v, "values, .npy, shaped like the keys, but their head_dim may differ")
+      .needs(q);
   flags
       .name("--layout", run.layout, "bhsd|bshd|sbhd|thd",
             "order of the axes in the files: b batch, h heads, s seqlen, d head_dim; thd: no "
@@ -258,9 +259,22 @@ Problem config_of(const RunOptions& options, const AttentionShape& shape, int wo
   return config;
 }
 
+// Throw InputError for what the shape asks and the backend lacks.
+void check_backend_has(Backend backend, const Problem& config) {
+  const AttentionShape& shape = config.shape;
+  if (!is_on_gpus(backend) && my_ring_call().empty()) return;
+  const std::string name = reported(name_of(backend));
+  if (shape.value_dim() != shape.head_dim)
+    contradiction("--backend",
+                  fmt::format("{} given for keys of {} values and values of {}", name,
+                              shape.head_dim, shape.value_dim()),
+                  "equally many there, or --backend cpu or mpi");
+}
+
 // Throw InputError for what can be refused without the values: fault, places of outputs.
 void check_problem(const RunOptions& options, const Problem& config, const InputPlan& plan) {
   with_dashes([&] { check_scheme(config); });
+  check_backend_has(options.backend, config);
   if (options.mistaken && options.mistaken->rank >= config.world_size)
     throw InputError(fmt::format("--inject: rank {} given; accepted: below the world-size, {}",
                                  options.mistaken->rank, config.world_size));

@@ -20,9 +20,9 @@ inline constexpr Index kTileKeys = 256;  // K^T, V and the scores of a tile fit 
 // The working memory of one thread, allocated once: O(kTileKeys * head_dim) for any sequence.
 class BlockwiseScratch {
  public:
-  BlockwiseScratch(MemoryMeter* meter, Index head_dim, bool backward);
+  BlockwiseScratch(MemoryMeter* meter, const AttentionShape& shape, bool backward);
   // Return the number of bytes that the constructor allocates.
-  static Index bytes(Index head_dim, bool backward);
+  static Index bytes(const AttentionShape& shape, bool backward);
 
   Buffer<float> queries, scores, keys_transposed, values;  // values: padded rows (backward: keys)
   Buffer<float> dout, dscores, values_transposed, dkeys, dvalues;  // backward only

@@ -21,13 +21,13 @@ namespace {
 
 // Return e of a row (large_values.h) from its dO.
 template <class Stored>
-int dout_exponent(const Stored* dout, Index head_dim, double row_sum) {
+int dout_exponent(const Stored* dout, Index width, double row_sum) {
   // Nearly all rows are far from any need of it, and this much is seen by vectors.
-  int is_large = is_lowered(row_sum) || head_dim > 1 << 14;
-  for (Index x = 0; x < head_dim; ++x) is_large |= !(std::abs(to_float(dout[x])) < 0x1p48f);
+  int is_large = is_lowered(row_sum) || width > 1 << 14;
+  for (Index x = 0; x < width; ++x) is_large |= !(std::abs(to_float(dout[x])) < 0x1p48f);
   if (!is_large) return 0;
   double sum = 0;
-  for (Index x = 0; x < head_dim; ++x) sum += std::abs(static_cast<double>(to_float(dout[x])));
+  for (Index x = 0; x < width; ++x) sum += std::abs(static_cast<double>(to_float(dout[x])));
   return unit_exponent(sum, row_sum);
 }
 
@@ -35,7 +35,7 @@ int dout_exponent(const Stored* dout, Index head_dim, double row_sum) {
 
 void begin_backward(const AttentionParams& params, const QueryBlock& q,
                     const BackwardState& state) {
-  const Index d = params.head_dim;
+  const Index d = params.value_dim();
   if (state.out != nullptr)
     visit_dtype(params.dtype, [&]<class Stored>(Stored) {
       const Stored* dout = static_cast<const Stored*>(q.dout);
@@ -68,10 +68,10 @@ void softmax_backward_row(float* scores, float* dscores, Interval columns, float
 }
 
 // Set units[i] to e of row i of a tile of dO (large_values.h). Return whether one is above 0.
-bool find_units(const float* dout, Index rows, Index head_dim, const double* row_sums, int* units) {
+bool find_units(const float* dout, Index rows, Index width, const double* row_sums, int* units) {
   bool has_one = false;
   for (Index i = 0; i < rows; ++i) {
-    units[i] = dout_exponent(dout + i * padded(head_dim), head_dim, row_sums[i]);
+    units[i] = dout_exponent(dout + i * padded(width), width, row_sums[i]);
     has_one |= units[i] > 0;
   }
   return has_one;
@@ -92,13 +92,15 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
                                  const BackwardState& state, const KvGradient& gradient,
                                  BlockwiseScratch& scratch) {
   const Index d = params.head_dim, stride = padded(d);
+  const Index d_v = params.value_dim(), stride_v = padded(d_v);
   float* const scores = scratch.scores.data();
   float* const dscores = scratch.dscores.data();
   float* const keys_f32 = scratch.values.data();
   BlockStats stats;
   for (Index kv_head = 0; kv_head < params.batch * params.num_heads_kv; ++kv_head) {
     const void* k = offset_by(block.data, params.dtype, kv_head * block.rows * d);
-    const void* v = offset_by(k, params.dtype, kv_values(params, block.rows));
+    const void* v = offset_by(block.data, params.dtype,
+                              kv_values(params, block.rows) + kv_head * block.rows * d_v);
     for (Index key = 0; key < block.rows; key += kTileKeys) {
       const Interval keys{key, min_of(key + kTileKeys, block.rows)};
       if (scratch.pulse != nullptr) scratch.pulse->tick();  // even if all its tiles are empty
@@ -115,33 +117,32 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
           if (scratch.pulse != nullptr) scratch.pulse->tick();
           if (!loaded) {
             load_rows_transposed(params.dtype, k, keys, d, scratch.keys_transposed.data());
-            load_rows_transposed(params.dtype, v, keys, d, scratch.values_transposed.data());
+            load_rows_transposed(params.dtype, v, keys, d_v, scratch.values_transposed.data());
             load_rows(params.dtype, k, keys, d, 1.0, keys_f32);
             keys_finite = seen_in(keys_f32, keys.size() * stride).all_finite;
             loaded = true;
           }
           const Index head = kv_head * params.group_size() + g;
-          const Index head_values = head * q.rows * d;
-          load_rows(params.dtype, offset_by(q.q, params.dtype, head_values), rows, d,
+          load_rows(params.dtype, offset_by(q.q, params.dtype, head * q.rows * d), rows, d,
                     params.softmax_scale, scratch.queries.data());
           const auto load_dout = [&] {
-            load_rows(params.dtype, offset_by(q.dout, params.dtype, head_values), rows, d, 1.0,
-                      scratch.dout.data());
+            load_rows(params.dtype, offset_by(q.dout, params.dtype, head * q.rows * d_v), rows, d_v,
+                      1.0, scratch.dout.data());
           };
           load_dout();
           const Index first_row = head * q.rows + rows.first;
           const double* const row_sums = state.row_sum + first_row;
           int units[kTileRows];
-          const bool has_units = find_units(scratch.dout.data(), rows.size(), d, row_sums, units);
+          const bool has_units = find_units(scratch.dout.data(), rows.size(), d_v, row_sums, units);
           if (has_units)
-            scale_rows(scratch.dout.data(), stride, rows.size(), d,
+            scale_rows(scratch.dout.data(), stride_v, rows.size(), d_v,
                        [&](Index i) { return -units[i]; });
           tile_product<Store::overwrite>(
               {scratch.queries.data(), stride, 1}, scratch.keys_transposed.data() + columns.first,
               kTileKeys, scores + columns.first, kTileKeys, rows.size(), columns.size(), d);
           tile_product<Store::overwrite>(
-              {scratch.dout.data(), stride, 1}, scratch.values_transposed.data() + columns.first,
-              kTileKeys, dscores + columns.first, kTileKeys, rows.size(), columns.size(), d);
+              {scratch.dout.data(), stride_v, 1}, scratch.values_transposed.data() + columns.first,
+              kTileKeys, dscores + columns.first, kTileKeys, rows.size(), columns.size(), d_v);
           // dK gets back by Q what dP lacks, as far as Q has room for it, and the rest by dS.
           constexpr int kRoomOfQ = 64;
           if (has_units) {
@@ -159,7 +160,7 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
               std::fill_n(scores + i * kTileKeys, kTileKeys, 0.0f);
               std::fill_n(dscores + i * kTileKeys, kTileKeys, 0.0f);
               std::fill_n(scratch.queries.data() + i * stride, stride, 0.0f);
-              std::fill_n(scratch.dout.data() + i * stride, stride, 0.0f);
+              std::fill_n(scratch.dout.data() + i * stride_v, stride_v, 0.0f);
             }
             if (!mask.has_holes()) continue;
             fill_outside(scores + i * kTileKeys, mask, i, 0.0f);
@@ -168,20 +169,20 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
           const Interval seen = mask.columns;
           float* const p = scores + seen.first;
           float* const ds = dscores + seen.first;
-          float* const dvalues = scratch.dvalues.data() + seen.first * stride;
+          float* const dvalues = scratch.dvalues.data() + seen.first * stride_v;
           float* const dkeys = scratch.dkeys.data() + seen.first * stride;
           float* const dq = state.dq + first_row * d;
           const bool full = mask.tile_class == TileClass::full;
           const NonFiniteTakenOut from_dout(
-              scratch.dout.data(), rows.size(), d,
-              full || seen_in(scratch.dout.data(), rows.size() * stride).all_finite);
+              scratch.dout.data(), rows.size(), d_v,
+              full || seen_in(scratch.dout.data(), rows.size() * stride_v).all_finite);
           const NonFiniteTakenOut from_queries(
               scratch.queries.data(), rows.size(), d,
               full || seen_in(scratch.queries.data(), rows.size() * stride).all_finite);
           const NonFiniteTakenOut from_keys(keys_f32 + seen.first * stride, seen.size(), d,
                                             full || keys_finite);
-          tile_product<Store::accumulate>({p, 1, kTileKeys}, scratch.dout.data(), stride, dvalues,
-                                          stride, seen.size(), d, rows.size());
+          tile_product<Store::accumulate>({p, 1, kTileKeys}, scratch.dout.data(), stride_v, dvalues,
+                                          stride_v, seen.size(), d_v, rows.size());
           tile_product<Store::accumulate>({ds, kTileKeys, 1}, keys_f32 + seen.first * stride,
                                           stride, dq, d, rows.size(), d, seen.size());
           from_keys.for_each([&](Index j, Index x, float value) {
@@ -198,8 +199,8 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
               if (mask.allows(i, j)) add(j - seen.first);
           };
           from_dout.for_each([&](Index i, Index x, float value) {
-            for_keys_of(i,
-                        [&](Index j) { dvalues[j * stride + x] += p[i * kTileKeys + j] * value; });
+            for_keys_of(
+                i, [&](Index j) { dvalues[j * stride_v + x] += p[i * kTileKeys + j] * value; });
           });
           from_queries.for_each([&](Index i, Index x, float value) {
             for_keys_of(i,
@@ -208,12 +209,12 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
         }
       }
       float* const dk = gradient.data + (kv_head * block.rows + keys.first) * d;
-      float* const dv = dk + kv_values(params, block.rows);
-      for (Index j = 0; j < keys.size(); ++j)
-        for (Index x = 0; x < d; ++x) {
-          dk[j * d + x] = scratch.dkeys[j * stride + x];
-          dv[j * d + x] = scratch.dvalues[j * stride + x];
-        }
+      float* const dv =
+          gradient.data + kv_values(params, block.rows) + (kv_head * block.rows + keys.first) * d_v;
+      for (Index j = 0; j < keys.size(); ++j) {
+        std::copy_n(scratch.dkeys.data() + j * stride, d, dk + j * d);
+        std::copy_n(scratch.dvalues.data() + j * stride_v, d_v, dv + j * d_v);
+      }
     }
   }
   stats.pairs /= params.batch * params.num_heads;
@@ -222,13 +223,13 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
 
 void finish_backward(const AttentionParams& params, const QueryBlock& q,
                      const BackwardState& state) {
-  const Index d = params.head_dim;
+  const Index d = params.head_dim, d_v = params.value_dim();
   visit_dtype(params.dtype, [&]<class Stored>(Stored) {
     const Stored* const dout = static_cast<const Stored*>(q.dout);
     for (Index i = 0; i < row_values(params, q.rows); ++i) {
       const double row_sum = state.row_sum[i];
       const double factor =
-          std::ldexp(params.softmax_scale, dout_exponent(dout + i * d, d, row_sum));
+          std::ldexp(params.softmax_scale, dout_exponent(dout + i * d_v, d_v, row_sum));
       for (Index x = 0; x < d; ++x)
         state.dq[i * d + x] = row_sum == 0 ? 0 : static_cast<float>(state.dq[i * d + x] * factor);
     }

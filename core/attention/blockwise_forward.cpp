@@ -14,24 +14,34 @@
 
 namespace ringscope {
 
-BlockwiseScratch::BlockwiseScratch(MemoryMeter* meter, Index head_dim, bool backward)
-    : queries(meter, kTileRows * padded(head_dim)),
-      scores(meter, kTileRows * kTileKeys),
-      keys_transposed(meter, head_dim * kTileKeys),
-      values(meter, kTileKeys * padded(head_dim)) {
-  if (!backward) return;
-  dout = Buffer<float>(meter, kTileRows * padded(head_dim));
-  dscores = Buffer<float>(meter, kTileRows * kTileKeys);
-  values_transposed = Buffer<float>(meter, head_dim * kTileKeys);
-  dkeys = Buffer<float>(meter, kTileKeys * padded(head_dim));
-  dvalues = Buffer<float>(meter, kTileKeys * padded(head_dim));
+namespace {
+
+// Return the values in a row of BlockwiseScratch::values, which holds keys in the backward pass.
+Index width_of_values(const AttentionShape& shape, bool backward) {
+  return padded(backward ? max_of(shape.head_dim, shape.value_dim()) : shape.value_dim());
 }
 
-Index BlockwiseScratch::bytes(Index head_dim, bool backward) {
-  const Index rows = kTileRows * padded(head_dim), tile = kTileRows * kTileKeys;
-  const Index transposed = head_dim * kTileKeys, keys = kTileKeys * padded(head_dim);
-  const Index forward_floats = rows + tile + transposed + keys;
-  return 4 * (backward ? 2 * forward_floats + keys : forward_floats);
+}  // namespace
+
+BlockwiseScratch::BlockwiseScratch(MemoryMeter* meter, const AttentionShape& shape, bool backward)
+    : queries(meter, kTileRows * padded(shape.head_dim)),
+      scores(meter, kTileRows * kTileKeys),
+      keys_transposed(meter, shape.head_dim * kTileKeys),
+      values(meter, kTileKeys * width_of_values(shape, backward)) {
+  if (!backward) return;
+  dout = Buffer<float>(meter, kTileRows * padded(shape.value_dim()));
+  dscores = Buffer<float>(meter, kTileRows * kTileKeys);
+  values_transposed = Buffer<float>(meter, shape.value_dim() * kTileKeys);
+  dkeys = Buffer<float>(meter, kTileKeys * padded(shape.head_dim));
+  dvalues = Buffer<float>(meter, kTileKeys * padded(shape.value_dim()));
+}
+
+Index BlockwiseScratch::bytes(const AttentionShape& shape, bool backward) {
+  const Index d = shape.head_dim, v = shape.value_dim();
+  const Index forward =
+      kTileRows * (padded(d) + kTileKeys) + kTileKeys * (d + width_of_values(shape, backward));
+  const Index more = kTileRows * (padded(v) + kTileKeys) + kTileKeys * (v + padded(d) + padded(v));
+  return 4 * (backward ? forward + more : forward);
 }
 
 void begin_attention(const AttentionParams& params, const QueryBlock& q,
@@ -40,7 +50,7 @@ void begin_attention(const AttentionParams& params, const QueryBlock& q,
     state.row_max[i] = kMinusInfinity<float>;
     state.row_sum[i] = 0;
   }
-  for (Index i = 0; i < query_values(params, q.rows); ++i) state.out_accum[i] = 0;
+  for (Index i = 0; i < out_values(params, q.rows); ++i) state.out_accum[i] = 0;
 }
 
 namespace {
@@ -86,12 +96,13 @@ void softmax_row(float* scores, Interval columns, float& row_max, double& row_su
 BlockStats attend_block(const AttentionParams& params, const Region& region, const QueryBlock& q,
                         const KvBlock& block, const SoftmaxState& state,
                         BlockwiseScratch& scratch) {
-  const Index d = params.head_dim, stride = padded(d);
+  const Index d = params.head_dim, d_v = params.value_dim(), stride = padded(d_v);
   float* const scores = scratch.scores.data();
   BlockStats stats;
   for (Index kv_head = 0; kv_head < params.batch * params.num_heads_kv; ++kv_head) {
     const void* k = offset_by(block.data, params.dtype, kv_head * block.rows * d);
-    const void* v = offset_by(k, params.dtype, kv_values(params, block.rows));
+    const void* v = offset_by(block.data, params.dtype,
+                              kv_values(params, block.rows) + kv_head * block.rows * d_v);
     for (Index key = 0; key < block.rows; key += kTileKeys) {
       const Interval keys{key, min_of(key + kTileKeys, block.rows)};
       if (scratch.pulse != nullptr) scratch.pulse->tick();  // even if all its tiles are empty
@@ -107,7 +118,7 @@ BlockStats attend_block(const AttentionParams& params, const Region& region, con
           if (scratch.pulse != nullptr) scratch.pulse->tick();
           if (!loaded) {
             load_rows_transposed(params.dtype, k, keys, d, scratch.keys_transposed.data());
-            load_rows(params.dtype, v, keys, d, 1.0, scratch.values.data());
+            load_rows(params.dtype, v, keys, d_v, 1.0, scratch.values.data());
             values_seen = seen_in(scratch.values.data(), keys.size() * stride);
             loaded = true;
           }
@@ -115,11 +126,12 @@ BlockStats attend_block(const AttentionParams& params, const Region& region, con
           const Index head = kv_head * params.group_size() + g;
           load_rows(params.dtype, offset_by(q.q, params.dtype, head * q.rows * d), rows, d,
                     params.softmax_scale, scratch.queries.data());
-          tile_product<Store::overwrite>(
-              {scratch.queries.data(), stride, 1}, scratch.keys_transposed.data() + columns.first,
-              kTileKeys, scores + columns.first, kTileKeys, rows.size(), columns.size(), d);
+          tile_product<Store::overwrite>({scratch.queries.data(), padded(d), 1},
+                                         scratch.keys_transposed.data() + columns.first, kTileKeys,
+                                         scores + columns.first, kTileKeys, rows.size(),
+                                         columns.size(), d);
           const Index first_row = head * q.rows + rows.first;
-          float* const out = state.out_accum + first_row * d;
+          float* const out = state.out_accum + first_row * d_v;
           for (Index i = 0; i < rows.size(); ++i) {
             if (mask.has_holes())
               fill_outside(scores + i * kTileKeys, mask, i, kMinusInfinity<float>);
@@ -127,20 +139,21 @@ BlockStats attend_block(const AttentionParams& params, const Region& region, con
             double& row_sum = state.row_sum[first_row + i];
             if (values_seen.largest >= kLargeValue || is_lowered(row_sum))
               softmax_lowered_row(scores + i * kTileKeys, columns, lowered_weight(params.seqlen),
-                                  row_max, row_sum, out + i * d, d);
+                                  row_max, row_sum, out + i * d_v, d_v);
             else
-              softmax_row(scores + i * kTileKeys, columns, row_max, row_sum, out + i * d, d);
+              softmax_row(scores + i * kTileKeys, columns, row_max, row_sum, out + i * d_v, d_v);
           }
           const Interval seen = mask.columns;
           float* const values = scratch.values.data() + seen.first * stride;
           const NonFiniteTakenOut taken_out(
-              values, seen.size(), d, mask.tile_class == TileClass::full || values_seen.all_finite);
+              values, seen.size(), d_v,
+              mask.tile_class == TileClass::full || values_seen.all_finite);
           tile_product<Store::accumulate>({scores + seen.first, kTileKeys, 1}, values, stride, out,
-                                          d, rows.size(), d, seen.size());
+                                          d_v, rows.size(), d_v, seen.size());
           taken_out.for_each([&](Index key_row, Index x, float value) {
             for (Index i = 0; i < rows.size(); ++i)
               if (mask.allows(i, seen.first + key_row))
-                out[i * d + x] += scores[i * kTileKeys + seen.first + key_row] * value;
+                out[i * d_v + x] += scores[i * kTileKeys + seen.first + key_row] * value;
           });
         }
       }
@@ -152,19 +165,20 @@ BlockStats attend_block(const AttentionParams& params, const Region& region, con
 
 void finish_attention(const AttentionParams& params, const QueryBlock& q,
                       const SoftmaxState& state) {
+  const Index d_v = params.value_dim();
   for (Index i = 0; i < row_values(params, q.rows); ++i) {
     const double sum = state.row_sum[i];
     const RowState<double> row{state.row_max[i], sum / weight_unit(sum, params.seqlen)};
     state.lse[i] = static_cast<float>(lse_of(row));
-    float* out = state.out_accum + i * params.head_dim;
+    float* out = state.out_accum + i * d_v;
     if (sum == 0) {
-      std::fill_n(out, params.head_dim, 0.0f);
+      std::fill_n(out, d_v, 0.0f);
     } else if (!is_lowered(sum)) {
-      for (Index x = 0; x < params.head_dim; ++x) out[x] = static_cast<float>(out[x] / sum);
+      for (Index x = 0; x < d_v; ++x) out[x] = static_cast<float>(out[x] / sum);
     } else {
       // A mean of V is not larger than V, except by rounding.
       constexpr double kMost = std::numeric_limits<float>::max();
-      for (Index x = 0; x < params.head_dim; ++x)
+      for (Index x = 0; x < d_v; ++x)
         if (std::isfinite(out[x]))
           out[x] = static_cast<float>(std::clamp(out[x] / sum, -kMost, kMost));
     }

@@ -305,11 +305,12 @@ class NaiveAttention {
     block_rows_ = options.block_rows > 0 ? min_of(options.block_rows, rows()) : rows();
     const Index query_heads = shape.batch * shape.num_heads;
     const Index kv_heads = shape.batch * shape.num_heads_kv;
-    q_ = operands(chosen_rows(q, query_heads, chosen_q_), query_heads, rows());
-    k_ = operands(k, kv_heads, shape.seqlen);
-    v_ = operands(v, kv_heads, shape.seqlen);
+    const Index d = shape.head_dim, d_v = shape.value_dim();
+    q_ = operands(chosen_rows(q, query_heads, d, chosen_q_), query_heads, rows(), d);
+    k_ = operands(k, kv_heads, shape.seqlen, d);
+    v_ = operands(v, kv_heads, shape.seqlen, d_v);
     if (dout != nullptr)
-      dout_ = operands(chosen_rows(dout, query_heads, chosen_dout_), query_heads, rows());
+      dout_ = operands(chosen_rows(dout, query_heads, d_v, chosen_dout_), query_heads, rows(), d_v);
 
     if (options.with_bounds) {
       measure(q_, q_sizes_);
@@ -322,13 +323,13 @@ class NaiveAttention {
       if (dout != nullptr && has_every_query())
         for (RowBound* bound : {&bounds.dk, &bounds.dv}) make_room(*bound, kv_heads * shape.seqlen);
     }
-    result_.out.assign(query_heads * rows() * shape.head_dim, T(0));
+    result_.out.assign(query_heads * rows() * d_v, T(0));
     result_.lse.resize(query_heads * rows());
     if (dout == nullptr) return;
-    result_.dq.assign(query_heads * rows() * shape.head_dim, T(0));
+    result_.dq.assign(query_heads * rows() * d, T(0));
     if (!has_every_query()) return;
-    result_.dk.resize(kv_heads * shape.seqlen * shape.head_dim);
-    result_.dv.resize(kv_heads * shape.seqlen * shape.head_dim);
+    result_.dk.resize(kv_heads * shape.seqlen * d);
+    result_.dv.resize(kv_heads * shape.seqlen * d_v);
   }
 
   NaiveResult<T> run() {
@@ -343,7 +344,8 @@ class NaiveAttention {
     });
     if (dout_.empty()) return std::move(result_);
     run_tasks<T>(kv_heads, options_.threads, [&](Index kv_head, Scratch<T>& scratch) {
-      Matrix<T> dk = Matrix<T>::Zero(shape_.seqlen, shape_.head_dim), dv = dk;
+      Matrix<T> dk = Matrix<T>::Zero(shape_.seqlen, shape_.head_dim);
+      Matrix<T> dv = Matrix<T>::Zero(shape_.seqlen, shape_.value_dim());
       for (Index head = kv_head * shape_.group_size(); head < (kv_head + 1) * shape_.group_size();
            ++head)
         for (Index b = 0; b < blocks; ++b) {
@@ -366,23 +368,23 @@ class NaiveAttention {
   Index rows() const { return static_cast<Index>(positions_.size()); }
   bool has_every_query() const { return rows() == shape_.seqlen; }
 
-  // Return the query rows at positions_ of a tensor [heads, seqlen, head_dim]. `memory` holds them
+  // Return the query rows at positions_ of a tensor [heads, seqlen, width]. `memory` holds them
   // unless they are all rows.
-  const T* chosen_rows(const T* data, Index heads, std::vector<T>& memory) const {
+  const T* chosen_rows(const T* data, Index heads, Index width, std::vector<T>& memory) const {
     if (has_every_query()) return data;
     for (Index head = 0; head < heads; ++head)
       for (const Index position : positions_) {
-        const T* const row = data + (head * shape_.seqlen + position) * shape_.head_dim;
-        memory.insert(memory.end(), row, row + shape_.head_dim);
+        const T* const row = data + (head * shape_.seqlen + position) * width;
+        memory.insert(memory.end(), row, row + width);
       }
     return memory.data();
   }
 
-  std::vector<Operand<T>> operands(const T* data, Index heads, Index rows) const {
+  std::vector<Operand<T>> operands(const T* data, Index heads, Index rows, Index width) const {
     std::vector<Operand<T>> result;
     result.reserve(heads);
     for (Index head = 0; head < heads; ++head)
-      result.emplace_back(data + head * rows * shape_.head_dim, rows, shape_.head_dim);
+      result.emplace_back(data + head * rows * width, rows, width);
     return result;
   }
 
@@ -393,8 +395,10 @@ class NaiveAttention {
   // Return the result of head `head`, counted through the batch.
   View<T> head_of(std::vector<T>& tensor, Index head) const {
     const bool is_kv = &tensor == &result_.dk || &tensor == &result_.dv;
+    const bool is_of_values = &tensor == &result_.out || &tensor == &result_.dv;
     const Index rows_of_head = is_kv ? shape_.seqlen : rows();
-    return {tensor.data() + head * rows_of_head * shape_.head_dim, rows_of_head, shape_.head_dim};
+    const Index width = is_of_values ? shape_.value_dim() : shape_.head_dim;
+    return {tensor.data() + head * rows_of_head * width, rows_of_head, width};
   }
 
   // Compute S = scale * Q K^T.
@@ -429,7 +433,7 @@ class NaiveAttention {
                             head * rows() + block.queries.first + i, result_.bounds);
   }
 
-  // Add this block's share to dk and dv, [seqlen, head_dim].
+  // Add this block's share to dk and dv of a head.
   void backward(Index head, RowBlock block, Scratch<T>& scratch, Matrix<T>& dk, Matrix<T>& dv) {
     const Index kv_head = head / shape_.group_size();
     const View<T> out = rows_of(head_of(result_.out, head), block.queries);
@@ -482,7 +486,7 @@ class NaiveAttention {
     const Index kv_head = head / shape_.group_size();
     return {static_cast<double>(scale_),
             shape_.seqlen * shape_.group_size(),
-            shape_.head_dim,
+            max_of(shape_.head_dim, shape_.value_dim()),
             q_sizes_[head],
             k_sizes_[kv_head],
             v_sizes_[kv_head]};

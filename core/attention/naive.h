@@ -21,8 +21,8 @@
 
 namespace ringscope {
 
-// All tensors are in C order: q, out, dout, dq [batch, heads, seqlen, head_dim]; k, v, dk, dv with
-// heads-kv; lse [batch, heads, seqlen]. A row without allowed keys has out 0, lse -inf and gradient
+// All tensors are in C order: q, dq [batch, heads, seqlen, head_dim]; k, dk with heads-kv; out, dout,
+// v, dv likewise with head_dim_v; lse [batch, heads, seqlen]. A row without allowed keys has out 0, lse -inf and gradient
 // 0. With NaiveOptions::queries, out, lse and dq hold those rows alone. dk and dv then stay empty,
 // because every query adds to them.
 template <class T>

@@ -32,21 +32,22 @@ inline double default_softmax_scale(Index head_dim) {
   return 1.0 / std::sqrt(static_cast<double>(head_dim));
 }
 
-// The query side of a rank. q and dout are [batch, num_heads, rows, head_dim] in params.dtype.
+// The query side of a rank, in params.dtype. q is [batch, num_heads, rows, head_dim], dout has
+// head_dim_v values in a row.
 struct QueryBlock {
   const void* q = nullptr;
   const void* dout = nullptr;  // backward only
   Index rows = 0;
 };
 
-// One owner's keys and values: K, then V, each [batch, num_heads_kv, rows, head_dim] in
-// params.dtype.
+// One owner's keys and values in params.dtype: K [batch, num_heads_kv, rows, head_dim], then V [..,
+// rows, head_dim_v].
 struct KvBlock {
   const void* data = nullptr;
   Index rows = 0;
 };
 
-// The gradient of a KV block: dK, then dV, each [batch, num_heads_kv, rows, head_dim] in f32.
+// The gradient of a KV block: dK, then dV, shaped as K and V, in f32.
 struct KvGradient {
   float* data = nullptr;
   Index rows = 0;
@@ -57,7 +58,7 @@ struct KvGradient {
 struct SoftmaxState {
   float* row_max = nullptr;    // m, [batch, num_heads, rows]: largest scaled score so far
   double* row_sum = nullptr;   // l, same shape: sum of exp(score - row_max)
-  float* out_accum = nullptr;  // [.., rows, head_dim]: sum of exp(score - row_max) * V
+  float* out_accum = nullptr;  // [.., rows, head_dim_v]: sum of exp(score - row_max) * V
   float* lse = nullptr;        // [batch, num_heads, rows]: written by finish
 };
 
@@ -65,7 +66,7 @@ struct SoftmaxState {
 struct BackwardState {
   const float* row_max = nullptr;   // [batch, num_heads, rows], final
   const double* row_sum = nullptr;  // [batch, num_heads, rows], final
-  const float* out = nullptr;       // [batch, num_heads, rows, head_dim]
+  const float* out = nullptr;       // [batch, num_heads, rows, head_dim_v]
   float* delta = nullptr;           // [batch, num_heads, rows]: rowsum(dO * O)
   float* dq = nullptr;              // [batch, num_heads, rows, head_dim]
 };

@@ -14,22 +14,26 @@ namespace ringscope {
 // and pair counts are kept.
 inline constexpr Index kMaxSeqlen = Index{1} << 31;
 
-// The sizes of the tensors [batch, heads, seqlen, head_dim], in C order. Query head h reads kv head
-// h / (num_heads / num_heads_kv).
+// The sizes of the tensors, in C order: Q, K [batch, heads, seqlen, head_dim], and V, out with
+// value_dim() values in a row. Query head h reads kv head h / (num_heads / num_heads_kv).
 struct AttentionShape {
   Index batch = 1;
   Index num_heads = 1;
   Index num_heads_kv = 1;
   Index seqlen = 1;
   Index head_dim = 1;
+  Index head_dim_v = 0;  // of V and out; 0: head_dim
 
   Index group_size() const { return num_heads / num_heads_kv; }
+  constexpr Index value_dim() const { return head_dim_v > 0 ? head_dim_v : head_dim; }
+  // Return the width of K and V together, halved: what decides costs where the two differ.
+  constexpr Index mean_width() const { return ceil_div(head_dim + value_dim(), 2); }
   bool operator==(const AttentionShape&) const = default;
 };
 
-// Return the number of values in `rows` rows of a tensor with the query heads, with the key heads,
-// and with one value per row and query head. Amounts are Index for whole rows. As double they can't
-// overflow for any shape that validate() accepts, and are exact up to 2^53.
+// Return the number of values in `rows` rows of a tensor with one value per row and query head
+// (row_values), of Q, of out, of K, and of a KV block, which is K and V. Amounts are Index for whole
+// rows. As double they can't overflow for any shape that validate() accepts, and are exact up to 2^53.
 template <class Rows>
 constexpr auto row_values(const AttentionShape& s, Rows rows) {
   using Number = std::conditional_t<std::is_floating_point_v<Rows>, double, Index>;
@@ -41,8 +45,18 @@ constexpr auto query_values(const AttentionShape& s, Rows rows) {
   return values * static_cast<decltype(values)>(s.head_dim);
 }
 template <class Rows>
+constexpr auto out_values(const AttentionShape& s, Rows rows) {
+  const auto values = row_values(s, rows);
+  return values * static_cast<decltype(values)>(s.value_dim());
+}
+template <class Rows>
 constexpr auto kv_values(const AttentionShape& s, Rows rows) {
   const auto values = query_values(s, rows);
+  return values / static_cast<decltype(values)>(s.group_size());
+}
+template <class Rows>
+constexpr auto block_values(const AttentionShape& s, Rows rows) {
+  const auto values = query_values(s, rows) + out_values(s, rows);
   return values / static_cast<decltype(values)>(s.group_size());
 }
 
@@ -54,6 +68,7 @@ inline void validate(const AttentionShape& shape) {
   require_between("heads-kv", shape.num_heads_kv, 1);
   require_between("seqlen", shape.seqlen, 1);
   require_between("head-dim", shape.head_dim, 1);
+  require_between("head-dim-v", shape.value_dim(), 1);
   if (shape.num_heads % shape.num_heads_kv != 0)
     throw InputError("heads-kv: " + std::to_string(shape.num_heads_kv) +
                      " given, a divisor of heads (" + std::to_string(shape.num_heads) +
@@ -61,8 +76,9 @@ inline void validate(const AttentionShape& shape) {
   if (shape.seqlen > kMaxSeqlen)
     throw InputError("seqlen: " + std::to_string(shape.seqlen) + " given, at most " +
                      std::to_string(kMaxSeqlen) + " accepted");
-  checked_product(checked_values(shape.batch, shape.num_heads, shape.seqlen, shape.head_dim), 8,
-                  "tensor size in bytes");
+  checked_product(checked_values(shape.batch, shape.num_heads, shape.seqlen,
+                                 max_of(shape.head_dim, shape.value_dim())),
+                  8, "tensor size in bytes");
 }
 
 }  // namespace ringscope

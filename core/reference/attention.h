@@ -103,8 +103,8 @@ inline void finish(State& state) {
 //   dQ = scale dS K      dK = scale dS^T Q
 inline KvGradient attend_backward(const Terms& terms, const Queries& queries, const KvBlock& block,
                                   const State& forward, Matrix& dq) {
-  const Index keys = block.positions.size(), head_dim = queries.q.columns;
-  KvGradient gradient{Matrix(keys, head_dim), Matrix(keys, head_dim)};
+  const Index keys = block.positions.size();
+  KvGradient gradient{Matrix(keys, block.k.columns), Matrix(keys, block.v.columns)};
   for (Index i = 0; i < queries.positions.size(); ++i) {
     const std::vector<double> scores = scores_of(terms, queries, i, block);
     const std::span<const double> dout = queries.dout.row(i);

@@ -26,9 +26,10 @@ inline std::vector<State> forward(const Terms& terms, const std::vector<Queries>
                                   const std::vector<KvBlock>& own) {
   const int n = static_cast<int>(own.size());
   std::vector<State> states;
-  for (const Queries& mine : queries)
-    states.push_back({std::vector<RowState<double>>(mine.positions.size()),
-                      Matrix(mine.positions.size(), mine.q.columns)});
+  for (int rank = 0; rank < n; ++rank) {
+    const Index rows = queries[rank].positions.size();
+    states.push_back({std::vector<RowState<double>>(rows), Matrix(rows, own[rank].v.columns)});
+  }
 
   std::vector<KvBlock> held = own, arriving(n);
   for (int step = 0; step < n; ++step) {
@@ -70,11 +71,11 @@ inline std::vector<KvGradient> backward(const Terms& terms, const std::vector<Qu
 }
 // backward]
 
-// Return the rows of one head at `positions`: [positions, head_dim] out of [seqlen, head_dim].
-inline Matrix rows_at(const LocalRows& positions, const double* head, Index head_dim) {
-  Matrix rows(positions.size(), head_dim);
+// Return the rows of one head at `positions`: [positions, width] out of [seqlen, width].
+inline Matrix rows_at(const LocalRows& positions, const double* head, Index width) {
+  Matrix rows(positions.size(), width);
   for (Index i = 0; i < positions.size(); ++i)
-    std::copy_n(head + positions.global_position(i) * head_dim, head_dim, rows.row(i).begin());
+    std::copy_n(head + positions.global_position(i) * width, width, rows.row(i).begin());
   return rows;
 }
 
@@ -85,54 +86,53 @@ inline void add_at(const LocalRows& positions, const Matrix& rows, double* head)
 }
 
 // Return what naive_attention() (core/attention/naive.h) returns for these arguments: tensors are
-// [batch, heads, seqlen, head_dim] in C order, and `dout` is null for a forward pass alone. The
-// ranks of `partition` compute it, one head after the other, because heads are independent.
+// in C order, and `dout` is null for a forward pass alone. The ranks of `partition` compute it, one
+// head after the other, because heads are independent.
 inline NaiveResult<double> ring_attention(const AttentionShape& shape, const Terms& terms,
                                           const Partition& partition, const double* q,
                                           const double* k, const double* v, const double* dout) {
-  const Index head_values = shape.seqlen * shape.head_dim;
+  const Index d = shape.head_dim, d_v = shape.value_dim();
   const Index query_heads = shape.batch * shape.num_heads,
               kv_heads = shape.batch * shape.num_heads_kv;
   NaiveResult<double> result;
-  result.out.assign(query_heads * head_values, 0);
+  result.out.assign(query_heads * shape.seqlen * d_v, 0);
   result.lse.assign(query_heads * shape.seqlen, 0);
   if (dout != nullptr) {
-    result.dq.assign(query_heads * head_values, 0);
-    result.dk.assign(kv_heads * head_values, 0);
-    result.dv = result.dk;
+    result.dq.assign(query_heads * shape.seqlen * d, 0);
+    result.dk.assign(kv_heads * shape.seqlen * d, 0);
+    result.dv.assign(kv_heads * shape.seqlen * d_v, 0);
   }
   for (Index head = 0; head < query_heads; ++head) {
     // Query heads of one group read the same kv head, and their gradients add up in it. Both
     // numberings count through the batch, so one division serves all batch entries.
-    const Index query_at = head * head_values, kv_at = head / shape.group_size() * head_values;
+    const Index query_at = head * shape.seqlen, kv_at = head / shape.group_size() * shape.seqlen;
     std::vector<Queries> queries;
     std::vector<KvBlock> blocks;
     std::vector<Matrix> dq;
     for (int rank = 0; rank < partition.world_size; ++rank) {
       const LocalRows rows = partition.rows_of(rank);
-      queries.push_back(
-          {rows, rows_at(rows, q + query_at, shape.head_dim),
-           dout == nullptr ? Matrix() : rows_at(rows, dout + query_at, shape.head_dim)});
-      blocks.push_back({rows, rows_at(rows, k + kv_at, shape.head_dim),
-                        rows_at(rows, v + kv_at, shape.head_dim)});
-      dq.emplace_back(rows.size(), shape.head_dim);
+      queries.push_back({rows, rows_at(rows, q + query_at * d, d),
+                         dout == nullptr ? Matrix() : rows_at(rows, dout + query_at * d_v, d_v)});
+      blocks.push_back(
+          {rows, rows_at(rows, k + kv_at * d, d), rows_at(rows, v + kv_at * d_v, d_v)});
+      dq.emplace_back(rows.size(), d);
     }
 
     const std::vector<State> states = forward(terms, queries, blocks);
     for (int rank = 0; rank < partition.world_size; ++rank) {
       const LocalRows& rows = queries[rank].positions;
-      add_at(rows, states[rank].out_accum, &result.out[query_at]);
+      add_at(rows, states[rank].out_accum, &result.out[query_at * d_v]);
       for (Index i = 0; i < rows.size(); ++i)
-        result.lse[head * shape.seqlen + rows.global_position(i)] = lse_of(states[rank].rows[i]);
+        result.lse[query_at + rows.global_position(i)] = lse_of(states[rank].rows[i]);
     }
     if (dout == nullptr) continue;
 
     const std::vector<KvGradient> home = backward(terms, queries, blocks, states, dq);
     for (int rank = 0; rank < partition.world_size; ++rank) {
       const LocalRows& rows = queries[rank].positions;
-      add_at(rows, dq[rank], &result.dq[query_at]);
-      add_at(rows, home[rank].dk, &result.dk[kv_at]);
-      add_at(rows, home[rank].dv, &result.dv[kv_at]);
+      add_at(rows, dq[rank], &result.dq[query_at * d]);
+      add_at(rows, home[rank].dk, &result.dk[kv_at * d]);
+      add_at(rows, home[rank].dv, &result.dv[kv_at * d_v]);
     }
   }
   return result;

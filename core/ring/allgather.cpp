@@ -58,15 +58,12 @@ class HeadSlice {
 
  private:
   bool is_all() const { return problem_.head_shares() == 1; }
-  Index own_kv_at() const {
-    return 2 * problem_.params.batch * heads_.first_kv * problem_.rows(comm_.rank()) *
-           problem_.params.head_dim;
-  }
+  Index own_kv_at() const { return problem_.kv_values_of(heads_.first_kv, comm_.rank()); }
   Completion exchange(Pass pass, Payload payload, int step, int sent_step, void* send, void* recv,
                       const Completion& after) {
     const Index value_bytes = payload == Payload::kv ? bytes_of(problem_.params.dtype) : 4;
     const auto bytes = [&](int block_owner) {
-      return 2 * kv_values(heads_.of(problem_.params), problem_.rows(block_owner)) * value_bytes;
+      return problem_.kv_values_of(heads_.num_heads_kv, block_owner) * value_bytes;
     };
     const int owner_sent = owner(sent_step), next_owner = owner(sent_step + 1);
     return comm_.exchange(hop_of(pass, payload, step, {owner_sent, send, bytes(owner_sent)},

@@ -39,14 +39,14 @@ Completion CpuBackend::attend_backward(const StepInfo&, const Region& region, co
 Completion CpuBackend::add(const StepInfo&, const KvGradient& into, const KvGradient& from,
                            const Completion& after) {
   wait_for(after);
-  for (Index i = 0; i < 2 * kv_values(params_, into.rows); ++i) into.data[i] += from.data[i];
+  for (Index i = 0; i < block_values(params_, into.rows); ++i) into.data[i] += from.data[i];
   return nullptr;
 }
 
 Completion CpuBackend::merge(const StepInfo&, const QueryBlock& q, const SoftmaxState& into,
                              const SoftmaxState& from, const Completion& after) {
   wait_for(after);
-  const Index d = params_.head_dim;
+  const Index d = params_.value_dim();
   for (Index row = 0; row < row_values(params_, q.rows); ++row) {
     float* const out = into.out_accum + row * d;
     const float* const other = from.out_accum + row * d;

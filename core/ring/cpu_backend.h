@@ -13,7 +13,7 @@ class CpuBackend : public BlockBackend {
   // backend.
   CpuBackend(const AttentionParams& params, bool backward, MemoryMeter* meter,
              WorkPulse* pulse = nullptr)
-      : params_(params), scratch_(meter, params.head_dim, backward) {
+      : params_(params), scratch_(meter, params, backward) {
     scratch_.pulse = pulse;
   }
 

@@ -67,11 +67,10 @@ class HeadsMember {
   }
   // Return the values of K and V, or of their gradients, of a rank's rows and a share of the heads.
   Index kv_values_of(const HeadShare& heads, int rank) const {
-    return 2 * problem_.params.batch * heads.num_heads_kv * rows(rank) * problem_.params.head_dim;
+    return problem_.kv_values_of(heads.num_heads_kv, rank);
   }
   Index own_kv_at(int member) const {
-    const AttentionParams& p = problem_.params;
-    return 2 * p.batch * heads_of(member).first_kv * rows(rank_) * p.head_dim;
+    return problem_.kv_values_of(heads_of(member).first_kv, rank_);
   }
   Index storage() const { return bytes_of(problem_.params.dtype); }
 

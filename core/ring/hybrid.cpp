@@ -80,7 +80,7 @@ void hybrid_forward(Communicator& comm, BlockBackend& backend, const RingProblem
   for (int k = 0; k < me.size(); ++k)
     finished[k] = backend.finish(me.queries(k), me.softmax_state(k));
   for (int k = 1; k < me.size(); ++k) {
-    messages.queries_to_rows(k, mine.out_accum.data(), d, finished[k]);
+    messages.queries_to_rows(k, mine.out_accum.data(), problem.params.value_dim(), finished[k]);
     finished[k] = messages.queries_to_rows(k, mine.lse.data(), 1, finished[k]);
   }
   const StepInfo last{Pass::forward, comm.world_size() - 1, comm.rank(), true};
@@ -91,13 +91,13 @@ KvGradient hybrid_backward(Communicator& comm, BlockBackend& backend, const Ring
                            RankMemory& mine) {
   const HeadsMember me(comm, problem, mine);
   HeadMessages messages(comm, mine, me, Pass::backward);
-  const Index d = problem.params.head_dim;
+  const Index d = problem.params.head_dim, d_v = problem.params.value_dim();
   const StepInfo first = me.step(Pass::backward, 0, 0);
 
   // Q, and the blocks of this group, are still here from the forward pass.
   std::vector<Completion> dout_here(me.size());
   for (int k = 1; k < me.size(); ++k)
-    dout_here[me.size() - k] = messages.queries_to_heads(k, mine.dout.data(), d * me.storage());
+    dout_here[me.size() - k] = messages.queries_to_heads(k, mine.dout.data(), d_v * me.storage());
   backend.use_heads(me.heads());
   Turn now(me.size()), before(me.size());
   for (int k = 0; k < me.size(); ++k) {

@@ -66,7 +66,7 @@ struct PartRing {
   // Return at which value the rank's own part begins.
   Index own_at() const {
     const LocalRows own = problem.partition.rows_of(comm.rank());
-    return 2 * kv_values(problem.params, begin_of_part(own, problem.row_parts(), number));
+    return block_values(problem.params, begin_of_part(own, problem.row_parts(), number));
   }
   std::byte* kv(int step) const {
     return step == 0 ? mine.own_kv() + own_at() * bytes_of(problem.params.dtype)

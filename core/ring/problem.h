@@ -82,7 +82,11 @@ struct RingProblem {
   }
   // Return the bytes of a row of a KV block (K, V; storage type) or of its gradient (dK, dV; f32).
   Index row_bytes(Payload payload) const {
-    return 2 * kv_values(params, 1) * (payload == Payload::kv ? bytes_of(params.dtype) : 4);
+    return block_values(params, 1) * (payload == Payload::kv ? bytes_of(params.dtype) : 4);
+  }
+  // Return the values in K and V of an owner's rows and so many kv heads, or in their gradients.
+  Index kv_values_of(Index kv_heads, int owner) const {
+    return params.batch * kv_heads * rows(owner) * (params.head_dim + params.value_dim());
   }
   Index kv_bytes(int owner) const { return rows(owner) * row_bytes(Payload::kv); }
   // Return what of it makes hop number `hop` > 0 of a ring, which has so many hops in all.

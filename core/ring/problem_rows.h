@@ -31,6 +31,9 @@ void describe(S& shape, F&& row) {
           .as("num_heads_kv"),
       shape.num_heads_kv);
   row(MemberRow("head-dim", "N", "values per head ({})").in(kSizes), shape.head_dim);
+  row(MemberRow("head-dim-v", "N", "values per head of V and of the output (as --head-dim)")
+          .in(kSizes),
+      shape.head_dim_v);
 }
 
 template <class S, class F>

@@ -25,22 +25,25 @@ class QueryMessages {
 
   // Move Q, or in the backward pass, where Q may have stayed, dO, the row statistics and delta.
   Completion move_queries(const Ends& ends, bool with_q, std::initializer_list<Completion> after) {
-    const Index d = problem_.params.head_dim, e = bytes_of(problem_.params.dtype);
+    const Index e = bytes_of(problem_.params.dtype);
     Completion arrived;
-    if (with_q) arrived = move(ends, Payload::kv, mine_.q.data(), d * e, after);
+    if (with_q)
+      arrived = move(ends, Payload::kv, mine_.q.data(), problem_.params.head_dim * e, after);
     if (pass_ == Pass::forward) return arrived;
-    move(ends, Payload::kv, mine_.dout.data(), d * e, after);
+    move(ends, Payload::kv, mine_.dout.data(), problem_.params.value_dim() * e, after);
     move(ends, Payload::kv, mine_.row_max.data(), sizeof(float), after);
     move(ends, Payload::kv, mine_.row_sum.data(), sizeof(double), after);
     return move(ends, Payload::kv, mine_.delta.data(), sizeof(float), after);
   }
   // Move softmax states, or dQ.
   Completion move_results(const Ends& ends, std::initializer_list<Completion> after) {
-    const Index width = problem_.params.head_dim * static_cast<Index>(sizeof(float));
-    if (pass_ == Pass::backward) return move(ends, Payload::dkv, mine_.dq.data(), width, after);
+    const auto width = [](Index values) { return values * static_cast<Index>(sizeof(float)); };
+    if (pass_ == Pass::backward)
+      return move(ends, Payload::dkv, mine_.dq.data(), width(problem_.params.head_dim), after);
     move(ends, Payload::dkv, mine_.row_max.data(), sizeof(float), after);
     move(ends, Payload::dkv, mine_.row_sum.data(), sizeof(double), after);
-    return move(ends, Payload::dkv, mine_.out_accum.data(), width, after);
+    return move(ends, Payload::dkv, mine_.out_accum.data(), width(problem_.params.value_dim()),
+                after);
   }
 
  private:

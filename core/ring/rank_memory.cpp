@@ -29,7 +29,10 @@ Index extra_kv_rows(const Problem& job) {
 }  // namespace
 
 Bill::Bill(const Problem& job, double rows)
-    : job_(job), rows_(rows), e_(job.storage_bytes()), block_(block_values(job.max_rows())) {}
+    : job_(job),
+      rows_(rows),
+      e_(job.storage_bytes()),
+      block_(block_values(job.shape, job.max_rows())) {}
 
 std::vector<MemoryPart> Bill::parts() {
   const std::optional<Extras> extras = extras_of(job_);
@@ -45,38 +48,47 @@ std::vector<MemoryPart> Bill::parts() {
     // What other layers keep for their backward pass: Q, K, V, O as stored, row_max, row_sum.
     add(Kind::other, "other layers' Q, K, V, O",
         static_cast<double>(job_.layers - 1) *
-            ((2 * query_values(job_.shape, rows_) + block_values(rows_)) * e_ +
+            ((query_values(job_.shape, rows_) + out_values(job_.shape, rows_) +
+              block_values(job_.shape, rows_)) *
+                 e_ +
              12 * row_values(job_.shape, rows_)),
-        "(L-1) (2 b c d (H+G) e + 12 b c H)");
+        has_two_widths() ? "(L-1) (b c (d+v) (H+G) e + 12 b c H)"
+                         : "(L-1) (2 b c d (H+G) e + 12 b c H)");
   add(Kind::other, "tile scratch",
-      static_cast<double>(BlockwiseScratch::bytes(job_.shape.head_dim, job_.backward)),
+      static_cast<double>(BlockwiseScratch::bytes(job_.shape, job_.backward)),
       "tiles of 48 x 256, whatever c");
   return std::move(parts_);
 }
 
-double Bill::block_values(double rows) const { return 2 * kv_values(job_.shape, rows); }
+std::string Bill::block_text(bool is_f32, std::string_view rows, std::string_view heads) const {
+  const char* const e = is_f32 ? "" : " e";
+  if (has_two_widths()) return fmt::format("{}b {} (d+v) {}{}", is_f32 ? "4 " : "", rows, heads, e);
+  return fmt::format("{} b {} d {}{}", is_f32 ? 8 : 2, rows, heads, e);
+}
 
 void Bill::add(Kind kind, std::string name, double bytes, std::string formula, int buffers,
                bool is_by_owner) {
   parts_.push_back({kind, std::move(name), bytes, std::move(formula), buffers, is_by_owner});
 }
 
-void Bill::add_buffers(Kind kind, std::string name, int count, double bytes, const char* formula) {
+void Bill::add_buffers(Kind kind, std::string name, int count, double bytes,
+                       const std::string& formula) {
   add(kind, std::move(name), count * bytes, fmt::format("{} x {}", count, formula), count);
 }
 
 void Bill::add_blocks(Kind kind, std::string name, int count) {
-  add_buffers(kind, std::move(name), count, block_ * e_, "2 b c d G e");
+  add_buffers(kind, std::move(name), count, block_ * e_, block_text(false));
 }
 
 void Bill::add_gradients(std::string name, int count) {
-  add_buffers(Kind::gradients, std::move(name), count, block_ * 4, "8 b c d G");
+  add_buffers(Kind::gradients, std::move(name), count, block_ * 4, block_text(true));
 }
 
 // Add Q, output and row statistics of the rank's rows and, behind them, of slots for queries from
 // elsewhere; with backward also dO, dQ and delta.
 void Bill::add_query_side(const Extras& x) {
   const auto d = static_cast<double>(job_.shape.head_dim);
+  const auto v = static_cast<double>(job_.shape.value_dim());
   const double own_rows = row_values(job_.shape, rows_);
   const double slot_rows = static_cast<double>(job_.shape.batch * x.heads) * job_.max_rows();
   const auto add_rows = [&](Kind kind, const char* name, int slots, double bytes_of_row,
@@ -86,10 +98,10 @@ void Bill::add_query_side(const Extras& x) {
                    : fmt::format("(b c H + {} b c {}) {}", slots, x.heads, unit));
   };
   add_rows(Kind::q, "Q", x.q, d * e_, "d e");
-  add_rows(Kind::out_accum, "output, f32", x.states, d * 4, "4 d");
+  add_rows(Kind::out_accum, "output, f32", x.states, v * 4, has_two_widths() ? "4 v" : "4 d");
   add_rows(Kind::statistics, "row statistics", x.states, kStatisticsBytes, "16");
   if (!job_.backward) return;
-  add_rows(Kind::dout, "dO", x.q, d * e_, "d e");
+  add_rows(Kind::dout, "dO", x.q, v * e_, has_two_widths() ? "v e" : "d e");
   add_rows(Kind::dq, "dQ, f32", x.states, d * 4, "4 d");
   add_rows(Kind::delta, "row sums of dO O", x.q, 4, "4");
 }
@@ -113,27 +125,28 @@ void Bill::add_ring_blocks() {
 
 void Bill::add_gathered_blocks() {
   const int n = job_.world_size;
-  const double all = block_values(static_cast<double>(job_.shape.seqlen));
-  add(Kind::kv, "KV blocks of all ranks", all * e_, "2 b S d G e", n, true);
+  const double all = block_values(job_.shape, static_cast<double>(job_.shape.seqlen));
+  add(Kind::kv, "KV blocks of all ranks", all * e_, block_text(false, "S"), n, true);
   if (!job_.backward) return;
-  add(Kind::gradients, "dK, dV of all ranks, f32", all * 4, "8 b S d G", n, true);
-  if (n > 1) add(Kind::gradients, "incoming dK, dV, f32", block_ * 4, "8 b c d G");
+  add(Kind::gradients, "dK, dV of all ranks, f32", all * 4, block_text(true, "S"), n, true);
+  if (n > 1) add(Kind::gradients, "incoming dK, dV, f32", block_ * 4, block_text(true));
 }
 
 // Add the rank's own block and buffers for those from elsewhere.
 void Bill::add_blocks_and_extras(const Extras& x) {
-  const double extra = 2 * static_cast<double>(job_.shape.batch * x.kv_heads * extra_kv_rows(job_) *
-                                               job_.shape.head_dim);
-  const std::string formula = fmt::format("b {} d {}", extra_kv_rows(job_), x.kv_heads);
-  add(Kind::kv, "own KV block", block_ * e_, "2 b c d G e");
+  const double extra = static_cast<double>(job_.shape.batch * x.kv_heads * extra_kv_rows(job_) *
+                                           (job_.shape.head_dim + job_.shape.value_dim()));
+  const auto formula = [&](bool is_f32) {
+    return block_text(is_f32, std::to_string(extra_kv_rows(job_)), std::to_string(x.kv_heads));
+  };
+  add(Kind::kv, "own KV block", block_ * e_, block_text(false));
   if (x.kv > 0)
-    add_buffers(Kind::kv_inside, "KV blocks from elsewhere", x.kv, extra * e_,
-                ("2 " + formula + " e").c_str());
+    add_buffers(Kind::kv_inside, "KV blocks from elsewhere", x.kv, extra * e_, formula(false));
   if (!job_.backward) return;
-  add(Kind::gradients, "own dK, dV, f32", block_ * 4, "8 b c d G");
+  add(Kind::gradients, "own dK, dV, f32", block_ * 4, block_text(true));
   if (x.gradients > 0)
     add_buffers(Kind::gradients, "dK, dV, f32: summed, sent, incoming, one share", x.gradients,
-                extra * 4, ("8 " + formula).c_str());
+                extra * 4, formula(true));
 }
 
 std::vector<MemoryPart> memory_parts(const Problem& job, double rows) {
@@ -158,6 +171,7 @@ RankMemory::RankMemory(const Problem& problem, int rank, MemorySpace& space)
                                                               : problem.world_size),
       own_rows_of_heads_(row_values(problem.shape, rows_)),
       head_dim_(problem.shape.head_dim),
+      value_dim_(problem.shape.value_dim()),
       storage_bytes_(bytes_of(problem.dtype)) {
   if (const std::optional<Extras> extras = extras_of(problem))
     slot_rows_ = problem.shape.batch * extras->heads * problem.partition_of_sequence().max_rows();

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/buffer.h"
@@ -31,8 +32,8 @@ struct MemoryPart {
 };
 
 inline constexpr const char* kMemoryLetters =
-    "b batch, c rows of a rank, S seqlen, N world_size, H heads, G kv heads, d head_dim, e bytes "
-    "of a stored value, L layers";
+    "b batch, c rows of a rank, S seqlen, N world_size, H heads, G kv heads, d head_dim, v "
+    "head_dim_v, e bytes of a stored value, L layers";
 
 // Return the bill of a rank with `rows` rows at its peak, during one layer's attention, also for
 // Ulysses and two-level rings. Omit parts of 0 bytes.
@@ -62,13 +63,15 @@ class Bill {
   void add_gathered_blocks();
 
  private:
-  // Return the number of values in K and V of `rows` rows.
-  double block_values(double rows) const;
+  bool has_two_widths() const { return job_.shape.value_dim() != job_.shape.head_dim; }
+  // Return the formula of so many rows of K and V, as stored or in f32.
+  std::string block_text(bool is_f32, std::string_view rows = "c",
+                         std::string_view heads = "G") const;
   void add(MemoryPart::Kind kind, std::string name, double bytes, std::string formula,
            int buffers = 1, bool is_by_owner = false);
   // Add a number of buffers of one size; the formula is that of one of them.
   void add_buffers(MemoryPart::Kind kind, std::string name, int count, double bytes,
-                   const char* formula);
+                   const std::string& formula);
   void add_query_side(const Extras& extras);
   void add_blocks_and_extras(const Extras& extras);
 
@@ -116,14 +119,14 @@ class RankMemory {
   Index slot(int i) const { return i == 0 ? 0 : own_rows_of_heads_ + (i - 1) * slot_rows_; }
   QueryBlock query_block(Index at, Index rows) {
     return {q.data() + at * head_dim_ * storage_bytes_,
-            backward_ ? dout.data() + at * head_dim_ * storage_bytes_ : nullptr, rows};
+            backward_ ? dout.data() + at * value_dim_ * storage_bytes_ : nullptr, rows};
   }
   SoftmaxState softmax_state(Index at = 0) {
-    return {row_max.data() + at, row_sum.data() + at, out_accum.data() + at * head_dim_,
+    return {row_max.data() + at, row_sum.data() + at, out_accum.data() + at * value_dim_,
             lse.data() + at};
   }
   BackwardState backward_state(Index at = 0) {
-    return {row_max.data() + at, row_sum.data() + at, out_accum.data() + at * head_dim_,
+    return {row_max.data() + at, row_sum.data() + at, out_accum.data() + at * value_dim_,
             delta.data() + at, dq.data() + at * head_dim_};
   }
   // Return extra buffer i for KV blocks or gradients, in the order of the bill.
@@ -148,7 +151,7 @@ class RankMemory {
   Index rows_;
   bool backward_, has_all_owners_ = false;
   int kv_buffers_, ranks_per_node_;
-  Index own_rows_of_heads_, slot_rows_ = 0, head_dim_, storage_bytes_;
+  Index own_rows_of_heads_, slot_rows_ = 0, head_dim_, value_dim_, storage_bytes_;
   std::vector<Buffer<std::byte>> kv_, kv_inside_;  // kv_inside_: those inside a node (two-level)
   std::vector<Buffer<float>> gradients_;
 };

@@ -27,15 +27,14 @@ class Chunk {
         messages(comm, mine, me, pass),
         mine_(mine),
         pass_(pass),
-        head_dim_(problem.params.head_dim) {}
+        shape_(problem.params) {}
 
   // Bring the queries and blocks of the other ranks, once `free` has happened.
   void bring(const Completion& free) {
-    const Index row = head_dim_ * me.storage();
     for (int k = 1; k < me.size(); ++k) {
-      messages.queries_to_heads(k, mine_.q.data(), row, free);
+      messages.queries_to_heads(k, mine_.q.data(), shape_.head_dim * me.storage(), free);
       if (pass_ == Pass::backward) {
-        messages.queries_to_heads(k, mine_.dout.data(), row, free);
+        messages.queries_to_heads(k, mine_.dout.data(), shape_.value_dim() * me.storage(), free);
         messages.queries_to_heads(k, mine_.row_max.data(), sizeof(float), free);
         messages.queries_to_heads(k, mine_.row_sum.data(), sizeof(double), free);
         messages.queries_to_heads(k, mine_.delta.data(), sizeof(float), free);
@@ -48,12 +47,12 @@ class Chunk {
     Completion home;
     for (int k = 1; k < me.size(); ++k) {
       if (pass_ == Pass::backward) {
-        home = messages.queries_to_rows(k, mine_.dq.data(), head_dim_, ready);
+        home = messages.queries_to_rows(k, mine_.dq.data(), shape_.head_dim, ready);
         continue;
       }
       messages.queries_to_rows(k, mine_.row_max.data(), 1, ready);
       messages.queries_to_rows(k, mine_.row_sum.data(), 1, ready);
-      home = messages.queries_to_rows(k, mine_.out_accum.data(), head_dim_, ready);
+      home = messages.queries_to_rows(k, mine_.out_accum.data(), shape_.value_dim(), ready);
     }
     return home;
   }
@@ -66,7 +65,7 @@ class Chunk {
  private:
   RankMemory& mine_;
   Pass pass_;
-  Index head_dim_;
+  const AttentionShape& shape_;
 };
 
 std::deque<Chunk> chunks_of(Communicator& comm, const RingProblem& problem, RankMemory& mine,

@@ -26,16 +26,15 @@ RandomTensor stream_of(Tensor tensor) {
 }  // namespace
 
 void RandomRows::get(const RowsOfHead& piece, float* to) {
+  const Index width = width_of(shape_, piece.tensor);
   if (piece.tensor == Tensor::dout) {
-    std::fill_n(to, piece.count() * shape_.head_dim, 1.0f);
+    std::fill_n(to, piece.count() * width, 1.0f);
     return;
   }
   const RandomTensor stream = stream_of(piece.tensor);
   for (Index row = piece.first; row < piece.end; ++row) {
-    const Index first =
-        (piece.head * shape_.seqlen + piece.rows.global_position(row)) * shape_.head_dim;
-    for (Index d = 0; d < shape_.head_dim; ++d)
-      *to++ = static_cast<float>(normal(seed_, stream, first + d));
+    const Index first = (piece.head * shape_.seqlen + piece.rows.global_position(row)) * width;
+    for (Index d = 0; d < width; ++d) *to++ = static_cast<float>(normal(seed_, stream, first + d));
   }
 }
 
@@ -143,16 +142,14 @@ std::string read_text(const std::string& path, Index length) {
 }
 
 TextRows::TextRows(const AttentionShape& shape, std::string text)
-    : shape_(shape),
-      text_(std::move(text)),
-      feature_(static_cast<std::size_t>(shape.head_dim)),
-      own_(feature_.size()) {}
+    : shape_(shape), text_(std::move(text)), own_(static_cast<std::size_t>(shape.head_dim)) {}
 
 void TextRows::get(const RowsOfHead& piece, float* to) {
   if (piece.tensor == Tensor::dout) {
-    std::fill_n(to, piece.count() * shape_.head_dim, 1.0f);
+    std::fill_n(to, piece.count() * shape_.value_dim(), 1.0f);
     return;
   }
+  feature_.resize(static_cast<std::size_t>(width_of(shape_, piece.tensor)));
   const Index heads = is_key_side(piece.tensor) ? shape_.num_heads_kv : shape_.num_heads;
   turn_to(piece.head / heads);
   for (Index row = piece.first; row < piece.end; ++row) {

@@ -8,7 +8,7 @@ namespace ringscope {
 
 namespace {
 
-// A portion of a head's rows that lie one after the other in a rank's tensor, `at` rows from its
+// A portion of a head's rows that lie one after the other in a rank's tensor, `at` values from its
 // beginning.
 struct Portion {
   Index at, first, end;
@@ -22,16 +22,18 @@ void for_each_portion(const RingProblem& problem, int rank, const RowsOfHead& pi
   const bool is_kv = is_key_side(piece.tensor);
   const bool is_value = piece.tensor == Tensor::v || piece.tensor == Tensor::dv;
   const Index heads = is_kv ? p.num_heads_kv : p.num_heads, rows = piece.rows.size();
+  const Index width = width_of(p, piece.tensor), width_of_both = p.head_dim + p.value_dim();
   const Index entry = piece.head / heads, head = piece.head % heads;
   // The part that has the rows first, first + step, …, behind `at` rows of other parts.
   const auto in_part = [&](Index at, Index first, Index step, Index count) {
     const Index begin = clamp(ceil_div(piece.first - first, step), 0, count);
     const Index end = clamp(ceil_div(piece.end - first, step), 0, count);
     const Index place =
-        2 * p.batch * heads * at + ((is_value ? p.batch * heads : 0) + piece.head) * count;
-    if (step == 1 && begin < end) f(Portion{place + begin, first + begin, first + end});
+        p.batch * heads * (width_of_both * at + (is_value ? p.head_dim * count : 0)) +
+        piece.head * count * width;
+    if (step == 1 && begin < end) f(Portion{place + begin * width, first + begin, first + end});
     for (Index i = begin; step > 1 && i < end; ++i)
-      f(Portion{place + i, first + step * i, first + step * i + 1});
+      f(Portion{place + i * width, first + step * i, first + step * i + 1});
   };
   if (const int parts = problem.row_parts(); is_kv && parts > 1) {
     for (int part = 0; part < parts; ++part) {
@@ -51,9 +53,11 @@ void for_each_portion(const RingProblem& problem, int rank, const RowsOfHead& pi
     const Index first = is_kv ? share.first_kv : share.first;
     const Index count = is_kv ? share.num_heads_kv : share.num_heads;
     if (head < first || head >= first + count) continue;
-    Index place = p.batch * first + entry * count + head - first;
-    if (is_kv) place += p.batch * (first + (is_value ? count : 0));
-    return f(Portion{place * rows + piece.first, piece.first, piece.end});
+    // The values of a row that lie before this head's.
+    Index place = p.batch * first * (is_kv ? width_of_both : width);
+    if (is_value) place += p.batch * count * p.head_dim;
+    place += (entry * count + head - first) * width;
+    return f(Portion{place * rows + piece.first * width, piece.first, piece.end});
   }
 }
 
@@ -79,13 +83,13 @@ void Rank::take_inputs(RowSource& inputs) {
       for_each_piece(shape, tensor, rows_, [&](const RowsOfHead& piece) {
         inputs.get(piece, values.data());
         pulse_.tick();
-        const Index count = piece.count() * shape.head_dim;
+        const Index width = width_of(shape, tensor), count = piece.count() * width;
         std::transform(values.begin(), values.begin() + count, stored.begin(), from_float<Stored>);
         for_each_portion(problem_, rank_, piece, [&](const Portion& portion) {
-          const Index width = shape.head_dim * static_cast<Index>(sizeof(Stored));
-          space_.copy_in(local + portion.at * width,
-                         stored.data() + (portion.first - piece.first) * shape.head_dim,
-                         (portion.end - portion.first) * width);
+          constexpr Index kBytes = sizeof(Stored);
+          space_.copy_in(local + portion.at * kBytes,
+                         stored.data() + (portion.first - piece.first) * width,
+                         (portion.end - portion.first) * width * kBytes);
         });
       });
     };
@@ -115,8 +119,7 @@ void Rank::give_outputs(RowSink& outputs) const {
     for_each_piece(shape, tensor, rows_, [&](const RowsOfHead& piece) {
       const Index count = piece.count() * width;
       for_each_portion(problem_, rank_, piece, [&](const Portion& portion) {
-        space_.copy_out(values.data() + (portion.first - piece.first) * width,
-                        local + portion.at * width,
+        space_.copy_out(values.data() + (portion.first - piece.first) * width, local + portion.at,
                         (portion.end - portion.first) * width * static_cast<Index>(sizeof(float)));
       });
       if (tensor != Tensor::lse)

@@ -44,9 +44,7 @@ TraceEvent compute_event(const StepInfo& step, const AttentionParams& params,
   TraceEvent event{
       .lane = Lane::compute, .pass = step.pass, .step = step.step, .kv_owner = step.kv_owner};
   event.pairs = pairs_of_share(params, stats.pairs, share);
-  // Forward has two products of 2 * head_dim operations per pair; backward has five.
-  event.flops = (step.pass == Pass::forward ? 4 : 10) * params.head_dim * params.batch *
-                share.num_heads * stats.pairs;
+  event.flops = flops_of_a_pair(params, step.pass) * params.batch * share.num_heads * stats.pairs;
   event.tiles_full = stats.tiles_full;
   event.tiles_partial = stats.tiles_partial;
   event.tiles_skipped = stats.tiles_skipped;

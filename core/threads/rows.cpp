@@ -32,7 +32,7 @@ AttentionInputs whole_inputs(RowSource& rows, const AttentionShape& shape) {
   AttentionInputs inputs;
   for (const Tensor tensor : {Tensor::q, Tensor::k, Tensor::v}) {
     std::vector<float>& values = inputs.*kInputs[static_cast<int>(tensor)];
-    const Index head_values = shape.seqlen * shape.head_dim;
+    const Index head_values = shape.seqlen * width_of(shape, tensor);
     values.resize(static_cast<std::size_t>(heads_of(shape, tensor) * head_values));
     for (Index head = 0; head < heads_of(shape, tensor); ++head)
       rows.get({tensor, head, all, 0, shape.seqlen}, values.data() + head * head_values);
@@ -42,13 +42,13 @@ AttentionInputs whole_inputs(RowSource& rows, const AttentionShape& shape) {
 
 void WholeInputs::get(const RowsOfHead& piece, float* to) {
   const std::vector<float>& whole = inputs_.*kInputs[static_cast<int>(piece.tensor)];
+  const Index width = width_of(shape_, piece.tensor);
   if (whole.empty()) {
-    std::fill_n(to, piece.count() * shape_.head_dim, 1.0f);
+    std::fill_n(to, piece.count() * width, 1.0f);
     return;
   }
-  for_each_row(shape_, piece, [&](Index from, Index at) {
-    std::copy_n(whole.data() + from, shape_.head_dim, to + at);
-  });
+  for_each_row(shape_, piece,
+               [&](Index from, Index at) { std::copy_n(whole.data() + from, width, to + at); });
 }
 
 void WholeOutputs::put(const RowsOfHead& piece, const float* from) {

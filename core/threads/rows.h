@@ -38,7 +38,10 @@ constexpr Index heads_of(const AttentionShape& shape, Tensor tensor) {
   return shape.batch * (is_key_side(tensor) ? shape.num_heads_kv : shape.num_heads);
 }
 constexpr Index width_of(const AttentionShape& shape, Tensor tensor) {
-  return tensor == Tensor::lse ? 1 : shape.head_dim;
+  if (tensor == Tensor::lse) return 1;
+  const bool is_of_values = tensor == Tensor::v || tensor == Tensor::dout ||
+                            tensor == Tensor::out || tensor == Tensor::dv;
+  return is_of_values ? shape.value_dim() : shape.head_dim;
 }
 
 // Rows [first, end) of a rank's local rows in one head, counted over batch entries and heads.
@@ -65,14 +68,14 @@ class RowSink {
   virtual void put(const RowsOfHead& piece, const float* from) = 0;
 };
 
-// f32 tensors of the whole sequence, [batch, heads or heads-kv, seqlen, head_dim]. Ranks round them
+// f32 tensors of the whole sequence, [batch, heads or heads-kv, seqlen, width_of()]. Ranks round them
 // to the run's dtype when they take their rows. An empty dout means ones.
 struct AttentionInputs {
   std::vector<float> q, k, v, dout;
 };
 
 struct AttentionOutputs {
-  std::vector<float> out;         // [batch, heads, seqlen, head_dim]
+  std::vector<float> out;         // [batch, heads, seqlen, head_dim_v]
   std::vector<float> lse;         // [batch, heads, seqlen]
   std::vector<float> dq, dk, dv;  // backward only
 
@@ -125,6 +128,8 @@ void for_each_piece(const AttentionShape& shape, Tensor tensor, const LocalRows&
       f(RowsOfHead{tensor, head, rows, first, min_of(first + most, rows.size())});
 }
 // Return the number of values in the largest piece.
-inline Index piece_values(const AttentionShape& shape) { return max_of(4096, shape.head_dim); }
+inline Index piece_values(const AttentionShape& shape) {
+  return max_of(4096, max_of(shape.head_dim, shape.value_dim()));
+}
 
 }  // namespace ringscope

@@ -29,11 +29,12 @@ void check_config(const Problem& config) {
 WholeInputs checked_rows(const Problem& config, const AttentionInputs& inputs) {
   check_config(config);
   const AttentionShape& s = config.shape;
-  const auto values =
-      static_cast<std::size_t>(checked_values(s.batch, s.num_heads, s.seqlen, s.head_dim));
-  const std::size_t values_kv = values / static_cast<std::size_t>(s.group_size());
-  if (inputs.q.size() != values || inputs.k.size() != values_kv || inputs.v.size() != values_kv ||
-      !(inputs.dout.empty() || inputs.dout.size() == values))
+  const auto fits = [](const std::vector<float>& values, Index count) {
+    return std::ssize(values) == count;
+  };
+  if (!fits(inputs.q, query_values(s, s.seqlen)) || !fits(inputs.k, kv_values(s, s.seqlen)) ||
+      !fits(inputs.v, block_values(s, s.seqlen) - kv_values(s, s.seqlen)) ||
+      !(inputs.dout.empty() || fits(inputs.dout, out_values(s, s.seqlen))))
     throw InputError("the input tensors do not have the sizes that the shape says");
   return {s, inputs};
 }
@@ -188,7 +189,7 @@ RingRun run_on_threads(const Problem& config, const AttentionInputs& inputs,
 
 Index predicted_rank_bytes(const Problem& config, int rank) {
   return RankMemory::predicted_bytes(config, rank) +
-         BlockwiseScratch::bytes(config.shape.head_dim, config.backward);
+         BlockwiseScratch::bytes(config.shape, config.backward);
 }
 
 std::vector<Index> predicted_pairs(const Problem& config, int rank) {

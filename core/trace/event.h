@@ -23,6 +23,14 @@ inline constexpr int kLaneKinds = 6;
 enum class Pass : std::uint8_t { forward, backward };
 inline constexpr Pass kAllPasses[] = {Pass::forward, Pass::backward};
 
+// Return the FLOPs of a pair of one query head. Forward, a pair is in two products of as many
+// multiply-adds, two FLOPs each: Q K^T of head_dim, and P V of head_dim_v. Backward, it is in five: S
+// again, dQ, dK; and dV, dP.
+constexpr std::int64_t flops_of_a_pair(const AttentionShape& shape, Pass pass) {
+  const Index d = shape.head_dim, d_v = shape.value_dim();
+  return pass == Pass::forward ? 2 * (d + d_v) : 6 * d + 4 * d_v;
+}
+
 constexpr std::string_view name_of(Lane lane) {
   constexpr std::string_view names[] = {"compute", "send",          "recv",
                                         "wait",    "communication", "other"};

@@ -78,6 +78,7 @@ enum class TracePlace : std::uint8_t {
   FIELD(shape, num_heads_kv, "num_heads_kv")      \
   FIELD(shape, seqlen, "seqlen")                  \
   FIELD(shape, head_dim, "head_dim")              \
+  FIELD(shape, head_dim_v, "head_dim_v")          \
   FIELD(failure, failure_message, "message")      \
   FIELD(failure, failure_rank, "rank")            \
   FIELD(failure, failure_step, "step")            \
@@ -200,6 +201,7 @@ void for_fields(Info& info, Dropped& dropped, F&& f) {
     f(E::num_heads_kv, info.shape.num_heads_kv, {1});
     f(E::seqlen, info.shape.seqlen, {1});
     f(E::head_dim, info.shape.head_dim, {1});
+    f(E::head_dim_v, info.shape.head_dim_v, {1, INT64_MAX, true});
   });
   f(E::dtype, info.dtype);
   f(E::kv_buffers, info.kv_buffers, {1, INT32_MAX, true});

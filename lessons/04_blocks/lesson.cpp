@@ -127,7 +127,8 @@ void lesson_04(Page& page) {
   // Its tiles are 48 x 256, whatever the sequence. How much memory does it work in?
   const Guess held = page.predict(
       "For 1,024 tokens and head_dim 64 its scratch is 188 KiB. For 1,048,576 tokens?", "KiB");
-  const double scratch = static_cast<double>(BlockwiseScratch::bytes(kDim, /*backward=*/false));
+  const double scratch =
+      static_cast<double>(BlockwiseScratch::bytes({.head_dim = kDim}, /*backward=*/false));
   page.answer(held, scratch / 1024);
 
   // It is the same, because it depends on tile sizes and head_dim, not on the sequence. The memory

@@ -66,6 +66,7 @@ class Problem(TypedDict, total=False):
     heads: Size
     heads_kv: Size
     head_dim: Size
+    head_dim_v: Size
     dtype: Dtype
     mask: str
     backward: bool

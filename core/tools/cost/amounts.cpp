@@ -52,19 +52,13 @@ double rows_of(const Problem& job, int rank) { return static_cast<double>(job.ro
 double kv_pass_bytes(const Problem& job, int rank) {
   const double rows =
       static_cast<double>(job.shape.seqlen) - rows_of(job, (rank + 1) % job.world_size);
-  return 2 * kv_values(job.shape, rows) * job.storage_bytes();
+  return block_values(job.shape, rows) * job.storage_bytes();
 }
 
 double gradient_bytes(const Problem& job, int rank) {
   // Ring: N hops, every block's gradient once. All-gather: a rank keeps its own gradient.
   const double kept = job.scheme->course == Course::gathers ? rows_of(job, rank) : 0;
-  return 2 * kv_values(job.shape, static_cast<double>(job.shape.seqlen) - kept) * kGradientBytes;
-}
-
-// Return the bytes of `rows` rows of so many tensors.
-double tensor_bytes(const Problem& job, double rows, double query_tensors, double kv_tensors) {
-  return (query_tensors * query_values(job.shape, rows) + kv_tensors * kv_values(job.shape, rows)) *
-         job.storage_bytes();
+  return block_values(job.shape, static_cast<double>(job.shape.seqlen) - kept) * kGradientBytes;
 }
 
 }  // namespace
@@ -113,20 +107,24 @@ AllToAlls all_to_alls_of(const Problem& job, Pass pass, int rank) {
   if (job.world_size == 1) return {};
   const double mine = rows_of(job, rank), others = static_cast<double>(job.shape.seqlen) - mine;
   const double n = job.world_size;
-  const bool forward = pass == Pass::forward;
+  const AttentionShape& s = job.shape;
   // (N-1)/N of the heads of its own rows go there, and its share of those of the others' rows back.
-  return {tensor_bytes(job, mine, 1, forward ? 2 : 0) * (n - 1) / n,
-          tensor_bytes(job, others, 1, forward ? 0 : 2) / n};
+  const bool forward = pass == Pass::forward;
+  const double there =
+      forward ? query_values(s, mine) + block_values(s, mine) : out_values(s, mine);
+  const double back =
+      forward ? out_values(s, others) : query_values(s, others) + block_values(s, others);
+  return {there * job.storage_bytes() * (n - 1) / n, back * job.storage_bytes() / n};
 }
 
 double kv_hop_bytes(const Problem& job) {
   if (job.world_size == 1) return 0;
-  return 2 * kv_values(job.shape, job.max_rows()) * job.storage_bytes();
+  return block_values(job.shape, job.max_rows()) * job.storage_bytes();
 }
 
 double gradient_hop_bytes(const Problem& job) {
   if (job.world_size == 1) return 0;
-  return 2 * kv_values(job.shape, job.max_rows()) * kGradientBytes;
+  return block_values(job.shape, job.max_rows()) * kGradientBytes;
 }
 
 double peak_bytes(const Problem& job) { return total_bytes(memory_parts(job, job.max_rows())); }

@@ -11,13 +11,12 @@ namespace ringscope {
 // ---
 // Count the floating-point operations of attention from the pairs that the mask allows.
 
-// Return the FLOPs of `pairs` pairs, over all batch entries and query heads. Forward, a pair is in
-// two products (Q K^T and P V) of head_dim multiply-adds, two FLOPs each: 4 head_dim. Backward, it
-// is in five (S again, dV, dP, dQ, dK: S1, part two, 8.1): 10 head_dim. Exponentials are left out,
-// as in S0, "Arithmetic Complexity". S1, part two, 7.1 and 12.4 count one forward product (claims
+// Return the FLOPs of `pairs` pairs, over all batch entries and query heads: with one width 4
+// head_dim forward and 10 backward (S1, part two, 8.1), see flops_of_a_pair(). Exponentials are left
+// out, as in S0, "Arithmetic Complexity". S1, part two, 7.1 and 12.4 count one forward product (claims
 // C31, C32), and S4, part 4, calls multiply-adds FLOPs (C41), so both have half.
 inline double flops_of_pairs(const AttentionShape& shape, double pairs, Pass pass) {
-  return (pass == Pass::forward ? 4 : 10) * query_values(shape, 1.0) * pairs;
+  return static_cast<double>(flops_of_a_pair(shape, pass)) * row_values(shape, 1.0) * pairs;
 }
 
 // Return the number of pairs that the mask allows in the whole sequence, in O(documents). Throw

@@ -60,7 +60,7 @@ class KernelBench {
 
   KernelBench(Index head_dim, DType dtype)
       : params_{{1, 1, 1, kRows, head_dim}, dtype, default_softmax_scale(head_dim)},
-        scratch_(nullptr, head_dim, true),
+        scratch_(nullptr, params_, true),
         q_(random_values(kRows * head_dim, dtype, 1)),
         dout_(random_values(kRows * head_dim, dtype, 2)),
         kv_(random_values(kBlocks * 2 * kKeys * head_dim, dtype, 3)),

@@ -13,8 +13,8 @@ namespace ringscope {
 namespace {
 
 double bytes_a_row(const Problem& job, Pass pass) {
-  const double forward = 2 * kv_values(job.shape, 1.0) * job.storage_bytes();
-  return pass == Pass::forward ? forward : forward + 2 * kv_values(job.shape, 1.0) * 4;
+  const double values = block_values(job.shape, 1.0);
+  return values * job.storage_bytes() + (pass == Pass::forward ? 0 : values * 4);
 }
 
 double latency_seconds(const Rates& rates, Pass pass) {

@@ -98,9 +98,9 @@ std::vector<double> cpu_seconds(const TaskGraph& graph, const Problem& job,
         return kernel.seconds(amounts[static_cast<std::size_t>(task.rank) * n + task.owner],
                               query_heads, kv_heads);
       case Task::Kind::add:
-        return figures.add_s * 2 * kv_values(shape, rows_of(task.owner));
+        return figures.add_s * block_values(shape, rows_of(task.owner));
       case Task::Kind::finish:
-        return kernel.value_s * query_values(shape, rows_of(task.rank));
+        return kernel.value_s * out_values(shape, rows_of(task.rank));
       case Task::Kind::hop:
         if (!task.is_message()) return 0;
         return figures.hops.hop_s + figures.hops.byte_s * task.bytes;

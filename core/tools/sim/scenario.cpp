@@ -119,7 +119,7 @@ double calibrated_step_s(const Scenario& scenario) {
   const Problem& job = scenario.job;
   if (job.scheme->course == Course::heads) return call_s;
   if (job.scheme->course == Course::gathers) return call_s / job.world_size;
-  return call_s + (1 - 1.0 / job.world_size) * merge_s * query_values(job.shape, job.max_rows());
+  return call_s + (1 - 1.0 / job.world_size) * merge_s * out_values(job.shape, job.max_rows());
 }
 
 }  // namespace
@@ -172,7 +172,7 @@ double closed_form_s(const Problem& job, const Machine& machine) {
     rates.forward_flops *= static_cast<double>(machine.cores) / machine.world_size;
     rates.backward_flops *= static_cast<double>(machine.cores) / machine.world_size;
   }
-  const double bytes = 2 * kv_values(job.shape, job.max_rows()) * job.storage_bytes();
+  const double bytes = block_values(job.shape, job.max_rows()) * job.storage_bytes();
   double slowest = 0;
   for (const Path& path : job.scheme->links == Links::to_all ? machine.to_all : machine.to_next) {
     if (path.seconds(bytes) <= slowest) continue;

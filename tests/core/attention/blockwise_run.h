@@ -73,7 +73,7 @@ inline BlockwiseRun run_blockwise(const AttentionShape& shape, DType dtype, cons
   const Index s = shape.seqlen, d = shape.head_dim;
   const Index heads = shape.batch * shape.num_heads, heads_kv = shape.batch * shape.num_heads_kv;
   const bool backward = !in.dout.empty();
-  BlockwiseScratch scratch(nullptr, d, backward);
+  BlockwiseScratch scratch(nullptr, shape, backward);
 
   BlockwiseRun run;
   run.out.assign(query_values(shape), kNan);
@@ -161,11 +161,11 @@ void expect_within_bounds(const Outputs& found, const NaiveResult<double>& right
           << name << " " << at << ": " << values[at] << " for " << expected[at];
     }
   };
-  check("out", found.out, right.out, right.bounds.out, shape.head_dim);
+  check("out", found.out, right.out, right.bounds.out, shape.value_dim());
   check("lse", found.lse, right.lse, right.bounds.lse, 1);
   check("dq", found.dq, right.dq, right.bounds.dq, shape.head_dim);
   check("dk", found.dk, right.dk, right.bounds.dk, shape.head_dim);
-  check("dv", found.dv, right.dv, right.bounds.dv, shape.head_dim);
+  check("dv", found.dv, right.dv, right.bounds.dv, shape.value_dim());
 }
 
 inline double largest_magnitude(const std::vector<double>& values) {

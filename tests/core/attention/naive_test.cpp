@@ -22,21 +22,23 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 NaiveResult<long double> by_formula(const AttentionShape& shape, const DefinedMask& mask,
                                     double scale, const Tensors<double>& in) {
   using Real = long double;
-  const Index s = shape.seqlen, d = shape.head_dim;
+  const Index s = shape.seqlen, d = shape.head_dim, d_v = shape.value_dim();
   NaiveResult<Real> result;
-  result.out.assign(query_values(shape), 0);
+  result.out.assign(out_values(shape), 0);
   result.lse.assign(shape.batch * shape.num_heads * s, -std::numeric_limits<Real>::infinity());
   result.dq.assign(query_values(shape), 0);
   result.dk.assign(kv_values(shape), 0);
-  result.dv.assign(kv_values(shape), 0);
+  result.dv.assign(v_values(shape), 0);
   for (Index b = 0; b < shape.batch; ++b)
     for (Index h = 0; h < shape.num_heads; ++h)
       for (Index i = 0; i < s; ++i) {
         const Index row = (b * shape.num_heads + h) * s + i;
         const Index kv_head = b * shape.num_heads_kv + h / (shape.num_heads / shape.num_heads_kv);
         const auto dot = [&](const std::vector<double>& x, const std::vector<double>& y, Index j) {
+          const Index width = &y == &in.v ? d_v : d;
           Real sum = 0;
-          for (Index c = 0; c < d; ++c) sum += Real{x[row * d + c]} * y[(kv_head * s + j) * d + c];
+          for (Index c = 0; c < width; ++c)
+            sum += Real{x[row * width + c]} * y[(kv_head * s + j) * width + c];
           return sum;
         };
         std::vector<Real> p(s, 0);
@@ -47,10 +49,10 @@ NaiveResult<long double> by_formula(const AttentionShape& shape, const DefinedMa
           if (mask.allows(i, j)) sum += p[j] = std::exp(scale * dot(in.q, in.k, j) - largest);
         result.lse[row] = largest + std::log(sum);
         Real delta = 0;
-        for (Index c = 0; c < d; ++c) {
+        for (Index c = 0; c < d_v; ++c) {
           for (Index j = 0; j < s; ++j)
-            result.out[row * d + c] += p[j] / sum * in.v[(kv_head * s + j) * d + c];
-          delta += in.dout[row * d + c] * result.out[row * d + c];
+            result.out[row * d_v + c] += p[j] / sum * in.v[(kv_head * s + j) * d_v + c];
+          delta += in.dout[row * d_v + c] * result.out[row * d_v + c];
         }
         for (Index j = 0; j < s; ++j) {
           const Real ds = p[j] / sum * (dot(in.dout, in.v, j) - delta) * scale;
@@ -58,8 +60,9 @@ NaiveResult<long double> by_formula(const AttentionShape& shape, const DefinedMa
             const Index at = (kv_head * s + j) * d + c;
             result.dq[row * d + c] += ds * in.k[at];
             result.dk[at] += ds * in.q[row * d + c];
-            result.dv[at] += p[j] / sum * in.dout[row * d + c];
           }
+          for (Index c = 0; c < d_v; ++c)
+            result.dv[(kv_head * s + j) * d_v + c] += p[j] / sum * in.dout[row * d_v + c];
         }
       }
   return result;
@@ -103,7 +106,7 @@ TEST(Naive, FollowsTheFormulaForEveryShape) {
     for (const Index heads_kv : {1, 2, 3})
       for (const Index group : {1, 2, 4})
         for (const Index head_dim : {1, 5, 8}) {
-          const AttentionShape shape{batch, heads_kv * group, heads_kv, 19, head_dim};
+          const AttentionShape shape{batch, heads_kv * group, heads_kv, 19, head_dim, group + 3};
           SCOPED_TRACE(testing::Message() << "batch " << batch << ", heads " << shape.num_heads
                                           << "/" << heads_kv << ", head_dim " << head_dim);
           const DefinedMask causal{.seqlen = 19, .causal = true};

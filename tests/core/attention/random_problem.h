@@ -35,8 +35,14 @@ struct Tensors {
 inline Index query_values(const AttentionShape& shape) {
   return shape.batch * shape.num_heads * shape.seqlen * shape.head_dim;
 }
+inline Index out_values(const AttentionShape& shape) {
+  return shape.batch * shape.num_heads * shape.seqlen * shape.value_dim();
+}
 inline Index kv_values(const AttentionShape& shape) {
   return shape.batch * shape.num_heads_kv * shape.seqlen * shape.head_dim;
+}
+inline Index v_values(const AttentionShape& shape) {
+  return shape.batch * shape.num_heads_kv * shape.seqlen * shape.value_dim();
 }
 
 // What `ringscope run --random --seed SEED` draws, rounded to `dtype`.
@@ -49,7 +55,7 @@ inline Tensors<float> random_tensors(const AttentionShape& shape, std::uint64_t 
     return values;
   };
   return {draw(RandomTensor::q, query_values(shape)), draw(RandomTensor::k, kv_values(shape)),
-          draw(RandomTensor::v, kv_values(shape)), draw(RandomTensor::dout, query_values(shape))};
+          draw(RandomTensor::v, v_values(shape)), draw(RandomTensor::dout, out_values(shape))};
 }
 
 template <class To, class From>

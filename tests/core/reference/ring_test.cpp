@@ -64,7 +64,7 @@ const char* const kMasks[] = {"full",
 
 TEST(Reference, IsNaiveAttention) {
   for (const AttentionShape shape :
-       {AttentionShape{2, 6, 3, 13, 4}, AttentionShape{1, 2, 2, 13, 5}})
+       {AttentionShape{2, 6, 3, 13, 4}, AttentionShape{1, 2, 2, 13, 5, 3}})
     for (const char* mask : kMasks) {
       const Drawn drawn(shape, mask, 7);
       for (const PartitionKind kind : kAllPartitions)

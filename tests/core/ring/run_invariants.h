@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "core/ring/loop_counts.h"
 #include "core/ring/ring.h"
 #include "core/threads/run.h"
 #include "core/trace/chrome_trace.h"
@@ -41,7 +42,7 @@ inline void expect_predicted_pairs(const Problem& config, const RingRun& run) {
     EXPECT_EQ(event.pairs, predicted_pairs(config, rank, event.step))
         << name_of(event.pass) << ", rank " << rank << ", step " << event.step;
     EXPECT_EQ(event.flops, event.pairs * config.shape.batch * config.shape.num_heads *
-                               config.shape.head_dim * (event.pass == Pass::forward ? 4 : 10));
+                               flops_of_a_pair(config.shape, event.pass));
     if (event.pass == Pass::forward) total += event.pairs;
     ++slices[{event.pass, rank, event.step}];
   });
@@ -57,8 +58,8 @@ inline void expect_predicted_hops_and_bytes(const Problem& config, const RingRun
   const int n = config.world_size;
   const AttentionShape& s = config.shape;
   const auto block_values = [&](int owner) {
-    return 2 * s.batch * s.num_heads_kv * config.partition_of_sequence().rows_of(owner).size() *
-           s.head_dim;
+    return s.batch * s.num_heads_kv * config.partition_of_sequence().rows_of(owner).size() *
+           (s.head_dim + s.value_dim());
   };
   std::vector<Index> bytes_sent(n, 0);
   std::map<std::tuple<Pass, Payload, int>, int> hops;
@@ -158,6 +159,17 @@ inline void expect_trace_read_back_as_it_was(const RingRun& run) {
   std::ostringstream text;
   write_chrome_trace(text, run.recording);
   EXPECT_TRUE(parse_chrome_trace(text.str()) == run.recording);
+}
+
+// Each rank sends the bytes and computes the pairs that the program of its scheme says.
+inline void expect_sent_as_counted(const Problem& config, const RingRun& run) {
+  const RunSummary summary = summarize(run.recording);
+  for (int rank = 0; rank < config.world_size; ++rank) {
+    const LoopCounts counts = count_loop(config, rank);
+    EXPECT_EQ(static_cast<double>(summary.ranks.at(rank).bytes_sent),
+              counts.forward_bytes + counts.backward_bytes);
+    EXPECT_EQ(summary.ranks.at(rank).pairs_by_step, counts.pairs_by_step);
+  }
 }
 
 // What every whole run of a ring keeps, with as many buffers as it likes, to the byte of its memory.

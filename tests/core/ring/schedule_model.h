@@ -163,8 +163,8 @@ class Seams : public Communicator, public BlockBackend {
     std::vector<Access> touched;
     writes(touched, s.dq, query_values_of(q.rows) * 4);
     if (s.out != nullptr) {
-      reads(touched, s.out, query_values_of(q.rows) * 4);
-      reads(touched, q.dout, query_values_of(q.rows) * stored());
+      reads(touched, s.out, out_values_of(q.rows) * 4);
+      reads(touched, q.dout, out_values_of(q.rows) * stored());
       writes(touched, s.delta, heads() * q.rows * 4);
     }
     return compute({Pass::backward, 0, rank_}, {}, touched,
@@ -175,7 +175,7 @@ class Seams : public Communicator, public BlockBackend {
                              const KvGradient& gradient, const Completion& after) override {
     std::vector<Access> touched;
     reads(touched, q.q, query_values_of(q.rows) * stored());
-    reads(touched, q.dout, query_values_of(q.rows) * stored());
+    reads(touched, q.dout, out_values_of(q.rows) * stored());
     reads(touched, block.data, kv_values_of(block.rows) * stored());
     reads(touched, s.row_max, heads() * q.rows * 4);
     reads(touched, s.row_sum, heads() * q.rows * 8);
@@ -233,8 +233,10 @@ class Seams : public Communicator, public BlockBackend {
   }
   Index heads() const { return job_.shape.batch * share_.num_heads; }
   Index query_values_of(Index rows) const { return heads() * rows * job_.shape.head_dim; }
+  Index out_values_of(Index rows) const { return heads() * rows * job_.shape.value_dim(); }
   Index kv_values_of(Index rows) const {
-    return 2 * job_.shape.batch * share_.num_heads_kv * rows * job_.shape.head_dim;
+    return job_.shape.batch * share_.num_heads_kv * rows *
+           (job_.shape.head_dim + job_.shape.value_dim());
   }
   Index stored() const { return bytes_of(job_.dtype); }
   static void touch(std::vector<Access>& touched, const void* at, Index bytes, bool writes) {
@@ -251,7 +253,7 @@ class Seams : public Communicator, public BlockBackend {
     std::vector<Access> touched;
     touch(touched, s.row_max, heads() * rows * 4, is_written);
     touch(touched, s.row_sum, heads() * rows * 8, is_written);
-    touch(touched, s.out_accum, query_values_of(rows) * 4, is_written);
+    touch(touched, s.out_accum, out_values_of(rows) * 4, is_written);
     return touched;
   }
   Operation& add(const std::vector<Completion>& after) {

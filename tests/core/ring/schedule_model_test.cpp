@@ -19,7 +19,7 @@ namespace {
 using Kind = Mistake::Kind;
 
 // 11 rows are unevenly dealt, and from three ranks on kv heads are shared.
-constexpr AttentionShape kShape{1, 6, 2, 11, 2};
+constexpr AttentionShape kShape{1, 6, 2, 11, 2, 3};
 
 AttentionInputs inputs_of() {
   const Tensors<float> drawn = random_tensors(kShape, 3);

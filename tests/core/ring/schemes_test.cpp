@@ -127,10 +127,10 @@ INSTANTIATE_TEST_SUITE_P(All, SchemesOnThreads, testing::ValuesIn(kSchemeCases),
 // What a rank sends where all ranks have equally many rows and heads, in blocks of its rows. (Where they
 // have not, what is counted is what is sent: AgreeWithTheOracleAndTheirBooks.)
 TEST(SchemesOnEvenRanks, SendWhatTheirFilesSay) {
-  constexpr double n = 4, heads = 2 * 16 * 10, kv_heads = 2 * 8 * 10, d = 6;
-  const double q = heads * d * 2, kv = 2 * kv_heads * d * 2;    // as stored, in bf16
-  const double dq = heads * d * 4, dkv = 2 * kv_heads * d * 4;  // f32, as is the output
-  const double state = heads * (4 * d + 12),
+  constexpr double n = 4, heads = 2 * 16 * 10, kv_heads = 2 * 8 * 10, d = 6, v = 5;
+  const double q = heads * d * 2, dout = heads * v * 2, kv = kv_heads * (d + v) * 2;   // in bf16
+  const double dq = heads * d * 4, out = heads * v * 4, dkv = kv_heads * (d + v) * 4;  // in f32
+  const double state = heads * (4 * v + 12),
                rows = heads * 16;  // max, sum, output; max, sum, delta
   const double lse = heads * 4, others = n - 1,
                share = others / n;  // of heads, with each other rank
@@ -143,17 +143,19 @@ TEST(SchemesOnEvenRanks, SendWhatTheirFilesSay) {
       {"multi-ring:2", 2 * (3 * n - 2), others * kv, others * kv + n * dkv},
       {"allgather", 3 * others, others * kv, others * (kv + dkv)},
       {"allgather:2", 6 * others, others * kv, others * (kv + dkv)},
-      {"pass-q", 4 * n + 6 * others, others * q + n * state, others * (2 * q + rows) + n * dq},
-      {"ulysses", 7 * others, share * (q + kv + dq + lse), share * (q + dq + dkv)},
+      {"pass-q", 4 * n + 6 * others, others * q + n * state, others * (q + dout + rows) + n * dq},
+      {"ulysses", 7 * others, share * (q + kv + out + lse), share * (dout + dq + dkv)},
       {"ulysses:2", 2 * 13 * others, share * (q + kv + state),
-       share * (2 * q + kv + rows + dq + dkv)},
+       share * (q + dout + kv + rows + dq + dkv)},
       // Half of the heads within pairs, and around the two pairs.
-      {"hybrid:2", 7 + 2 * n, (q + kv + dq + lse) / 2 + kv, (q + dq + dkv) / 2 + kv + n / 2 * dkv},
-      {"mesh:2x2", 9 + 2 + 2, q + state + kv, q + rows + dq + kv + 2 * dkv},
-      {"mesh:1x4", 9 * others, others * (q + state), others * (q + rows + dq)},
+      {"hybrid:2", 7 + 2 * n, (q + kv + out + lse) / 2 + kv,
+       (dout + dq + dkv) / 2 + kv + n / 2 * dkv},
+      {"mesh:2x2", 9 + 2 + 2, q + state + kv, dout + rows + dq + kv + 2 * dkv},
+      {"mesh:1x4", 9 * others, others * (q + state), others * (dout + rows + dq)},
       {"mesh:4x1", 3 * n - 2, others * kv, others * kv + n * dkv},
   };
-  Problem job{.shape = {2, 16, 8, 40, 6}, .dtype = DType::bf16, .world_size = 4, .backward = true};
+  Problem job{
+      .shape = {2, 16, 8, 40, 6, 5}, .dtype = DType::bf16, .world_size = 4, .backward = true};
   for (const auto& expected : cases)
     for (int rank = 0; rank < 4; ++rank) {
       const LoopCounts counts = count_loop(with_scheme(job, expected.scheme), rank);
