@@ -5,12 +5,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "app/command_line/option_groups.h"
 #include "core/base/error.h"
 #include "core/base/npy.h"
+#include "core/base/random.h"
 #include "core/base/safetensors.h"
+#include "core/base/text.h"
 #include "core/problem/partition.h"
 #include "core/threads/generated_rows.h"
 
@@ -18,6 +21,7 @@ namespace ringscope {
 namespace {
 
 constexpr Index kDefaultSeqlen = 1024;
+constexpr float kMostSink = std::numeric_limits<float>::max();
 
 // A .npy file that a flag named, and its header.
 struct NamedHeader {
@@ -163,6 +167,32 @@ void add_dout(const RunOptions& options, InputPlan& plan) {
   add_files(dout.path, options, plan.files);
 }
 
+// Read the learned sinks, or draw them.
+void add_sinks(const RunOptions& options, InputPlan& plan) {
+  const std::string& path = *options.sink_logits;
+  const Index heads = plan.shape.num_heads;
+  if (path == "random") {
+    for (Index head = 0; head < heads; ++head)
+      plan.sink_logits.push_back(
+          static_cast<float>(normal(options.seed, RandomTensor::sink_logits, head)));
+    return;
+  }
+  NpyArray array = for_flag("--sink-logits", [&] {
+    return read_npy(path, {1, 1, "1 accepted: [heads]"});
+  });
+  if (array.shape[3] != heads)
+    throw InputError(fmt::format("--sink-logits {}: {} given; accepted: {}, one per query head",
+                                 path, count_text(array.shape[3], "number"), heads));
+  if (std::any_of(array.values.begin(), array.values.end(),
+                  [](float sink) { return std::isnan(sink) || sink > kMostSink; }))
+    throw InputError(
+        fmt::format("--sink-logits {}: a number that is NaN or too large given; accepted: numbers "
+                    "that f32 holds, or -inf for no sink",
+                    path));
+  plan.sink_logits = std::move(array.values);
+  plan.files.push_back(path);
+}
+
 AttentionShape shape_of(const RunOptions& options) {
   AttentionShape shape = options.job.shape;
   if (shape.num_heads_kv == 0) shape.num_heads_kv = shape.num_heads;
@@ -291,6 +321,7 @@ InputPlan plan_inputs(const RunOptions& options) {
     validate_for_flags(plan.shape, [&] { validate(plan.shape); });
   }
   if (options.dout) add_dout(options, plan);
+  if (options.sink_logits) add_sinks(options, plan);
   return plan;
 }
 

@@ -38,6 +38,7 @@ std::vector<OutputPlace> output_places(const RunOptions& options) {
           {"--dq", options.dq},
           {"--dk", options.dk},
           {"--dv", options.dv},
+          {"--dsink", options.dsink},
           {"--trace", options.trace, options.trace && options.trace->ends_with('/')},
           {"--write-partition", options.write_partition}};
 }
@@ -102,6 +103,7 @@ void write_outputs(const RunOptions& options, const Problem& config, const RingR
   write_rows("--dq", options.dq, Tensor::dq);
   write_rows("--dk", options.dk, Tensor::dk);
   write_rows("--dv", options.dv, Tensor::dv);
+  write_tensor("--dsink", options.dsink, {shape.num_heads}, run.outputs.dsink);
   std::unique_ptr<AtomicFolder> folder;
   if (options.trace) write_recording(files, *options.trace, folder, run.recording);
   if (options.write_partition)

@@ -149,7 +149,7 @@ Reference::Reference(const Problem& config, const AttentionInputs& inputs, const
   oracle_ = oracle_of(checked_problem(config), stored_inputs(config, inputs),
                       {kOracleRows, cores(), queries_, progress});
   // At first a row's tolerance is the error that rounding explains, of which one rank has a share.
-  for (const Tensor tensor : output_tensors(true))
+  for (const Tensor tensor : output_tensors(true, true))
     if (const auto& reference = values_of(oracle_, tensor); !reference.empty()) {
       const RowBound& bound = values_of(oracle_.bounds, tensor);
       Limits& limits = limits_.emplace_back(Limits{tensor, {}});
@@ -193,7 +193,7 @@ double Reference::largest_of_row(Tensor tensor, Index at) const {
 // Return the rows that are compared.
 std::vector<float> Reference::rows_of(const AttentionOutputs& outputs, Tensor tensor) const {
   const std::vector<float>& values = values_of(outputs, tensor);
-  return is_key_side(tensor)
+  return is_key_side(tensor) || tensor == Tensor::dsink
              ? values
              : chosen_rows(values, shape_.seqlen, queries_, width_of(shape_, tensor));
 }
@@ -208,14 +208,15 @@ Verdict Reference::judge(const AttentionOutputs& outputs) const {
     TensorVerdict& t = verdict.tensors.emplace_back();
     t = {tensor, compare(reference, values), {}, limits.one_rank_error, limits.rms_tolerance};
     if (values.size() != reference.size()) continue;  // infinitely far
-    const Index width = width_of(shape_, tensor), heads = heads_of(shape_, tensor) / shape_.batch,
-                rows = is_key_side(tensor) ? shape_.seqlen : queries;
+    const bool is_sampled = !is_key_side(tensor) && tensor != Tensor::dsink && !queries_.empty();
+    const Index width = width_of(shape_, tensor),
+                heads = is_key_side(tensor) ? shape_.num_heads_kv : shape_.num_heads,
+                rows = is_sampled ? queries : seqlen_of(shape_, tensor);
     for (Index at = 0; at < std::ssize(limits.tolerances); ++at)
-      t.worst.take_if_worse(
-          {at / rows / heads, at / rows % heads,
-           is_key_side(tensor) || queries_.empty() ? at % rows : queries_[at % rows],
-           RowDistance(&reference[at * width], &values[at * width], width).most,
-           limits.tolerances[at]});
+      t.worst.take_if_worse({at / rows / heads, at / rows % heads,
+                             is_sampled ? queries_[at % rows] : at % rows,
+                             RowDistance(&reference[at * width], &values[at * width], width).most,
+                             limits.tolerances[at]});
   }
   return verdict;
 }
@@ -355,6 +356,7 @@ std::string report_json(const Report& report) {
       Fields{{"backend", report.backend},
              {report.engine_notes.empty() ? "" : "engine_notes", report.engine_notes},
              {config.scheme->course == Course::steps ? "kv_buffers" : "", config.used_kv_buffers()},
+             {config.has_sinks() ? "sink_logits" : "", true},
              {"softmax_scale", config.scale()},
              {"vector_width", vector_width()},
              {"wall_s", report.wall_s},

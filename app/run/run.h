@@ -46,7 +46,8 @@ struct RunOptions {
   Problem job = {.shape = {1, 4, 0, 0, 64}};
 
   std::optional<std::string> dout;
-  std::optional<std::string> out, lse, dq, dk, dv, trace, write_partition;
+  std::optional<std::string> sink_logits;  // a file, or "random"
+  std::optional<std::string> out, lse, dq, dk, dv, dsink, trace, write_partition;
   bool verify = false;
   std::optional<Index> verify_rows;  // of each head; default all
   bool json = false;
@@ -67,6 +68,7 @@ struct InputPlan {
   bool all_f64 = false;            // every file holds float64, so outputs do too
   std::vector<std::string> files;  // to be read
   std::string doubt;               // a line about a shape that looks like another layout, or ""
+  std::vector<float> sink_logits;  // [heads], or empty; so few that they are read at once
 };
 
 // Return the files that `path` stands for: itself, or a file per rank if it holds {r}.

@@ -55,6 +55,9 @@ void add_inputs(CommandFlags& flags, RunOptions& run) {
   flags.row(shape, "batch", "batch entries ({}), for --text and --random as the next five")
       .needs(made);
   for (const char* row : {"heads", "heads-kv"}) flags.row(shape, row).needs(made);
+  flags.path("--sink-logits", run.sink_logits,
+             "learned sinks, .npy [heads]: exp of one joins each row's sum and no value (not the "
+             "first keys, which sink:K of --mask means)");
   flags.row(shape, "seqlen", "positions (1024; of a text: all of it, divided by --batch)")
       .needs(made);
   for (const char* row : {"head-dim", "head-dim-v"}) flags.row(shape, row).needs(made);
@@ -119,6 +122,9 @@ void add_outputs(CommandFlags& flags, RunOptions& run) {
   flags.path("--dq", run.dq, "write the gradient of the queries, .npy").needs(backward);
   flags.path("--dk", run.dk, "write the gradient of the keys, .npy").needs(backward);
   flags.path("--dv", run.dv, "write the gradient of the values, .npy").needs(backward);
+  flags.path("--dsink", run.dsink, "write the gradient of the sinks, .npy [heads]")
+      .needs(backward)
+      .needs("--sink-logits FILE");
   flags.path(
       "--trace", run.trace,
       "write the recording, Chrome Trace Event JSON; with a / at its end, a folder with a file "
@@ -242,7 +248,7 @@ void warn_of_overflow(const RingRun& run, DType dtype, const MaskSpec& mask) {
   const std::string why = non_finite(outputs.lse) > 0
                               ? "scores beyond what f32 can hold"
                               : fmt::format("beyond what {} can hold", name_of(dtype));
-  for (const Tensor tensor : output_tensors(true)) {
+  for (const Tensor tensor : output_tensors(true, true)) {
     const std::vector<float>& values = values_of(outputs, tensor);
     if (const auto count = non_finite(values); count > 0)
       print_error(fmt::format("{}: {} of {} values are NaN or infinite: {}", name_of(tensor), count,
@@ -251,30 +257,37 @@ void warn_of_overflow(const RingRun& run, DType dtype, const MaskSpec& mask) {
 }
 
 // Throw InputError for a mask and a partition that don't fit.
-Problem config_of(const RunOptions& options, const AttentionShape& shape, int world_size) {
+Problem config_of(const RunOptions& options, const InputPlan& plan, int world_size) {
   Problem config = options.job;
-  config.shape = shape;
+  config.shape = plan.shape;
+  config.sink_logits = plan.sink_logits;
   config.world_size = world_size;
   deal_out_as_given(config);
   return config;
 }
 
 // Throw InputError for what the shape asks and the backend lacks.
-void check_backend_has(Backend backend, const Problem& config) {
+void check_backend_has(const RunOptions& options, const Problem& config) {
   const AttentionShape& shape = config.shape;
-  if (!is_on_gpus(backend) && my_ring_call().empty()) return;
-  const std::string name = reported(name_of(backend));
+  const std::string name = reported(name_of(options.backend));
+  if (!is_on_gpus(options.backend) && my_ring_call().empty() && !options.mistaken) return;
+  if (config.has_sinks())
+    contradiction("--sink-logits",
+                  options.mistaken ? "given with a numeric mistake of --inject"
+                                   : "given with --backend " + name,
+                  options.mistaken ? "one of them" : "it with --backend cpu or mpi");
   if (shape.value_dim() != shape.head_dim)
-    contradiction("--backend",
-                  fmt::format("{} given for keys of {} values and values of {}", name,
-                              shape.head_dim, shape.value_dim()),
+    contradiction(options.mistaken ? "--inject" : "--backend",
+                  fmt::format("{} given for keys of {} values and values of {}",
+                              options.mistaken ? "a numeric mistake" : name, shape.head_dim,
+                              shape.value_dim()),
                   "equally many there, or --backend cpu or mpi");
 }
 
 // Throw InputError for what can be refused without the values: fault, places of outputs.
 void check_problem(const RunOptions& options, const Problem& config, const InputPlan& plan) {
   with_dashes([&] { check_scheme(config); });
-  check_backend_has(options.backend, config);
+  check_backend_has(options, config);
   if (options.mistaken && options.mistaken->rank >= config.world_size)
     throw InputError(fmt::format("--inject: rank {} given; accepted: below the world-size, {}",
                                  options.mistaken->rank, config.world_size));
@@ -320,7 +333,7 @@ class RunJob : public Job {
     ranks_ = world_size(options_.world_size, kDefaultWorldSize);
     if (!is_first()) return;
     plan_ = plan_inputs(options_);
-    config_ = config_of(options_, plan_.shape, ranks_);
+    config_ = config_of(options_, plan_, ranks_);
     check_problem(options_, config_, plan_);
     require_memory(config_, memory_use());
     if (is_scattered())
@@ -334,7 +347,7 @@ class RunJob : public Job {
     for (const std::string& remark : loaded_.remarks) print_error(remark);
     learn_of_inputs();
     if (!is_first()) {
-      config_ = config_of(options_, plan_.shape, ranks_);
+      config_ = config_of(options_, plan_, ranks_);
       require_memory(config_, memory_use());
     }
     if (!is_scattered())
@@ -368,20 +381,31 @@ class RunJob : public Job {
   }
 
  private:
-  // Tell the others what only rank 0 knows, which opens the files: the shape and the bytes of a text.
+  // Tell the others what only rank 0 knows, which opens the files: the shape, the learned sinks and the
+  // bytes of a text.
   void learn_of_inputs() {
     AttentionShape& shape = plan_.shape;
-    const std::string_view sizes(reinterpret_cast<const char*>(&shape), sizeof shape);
-    const std::string told = broadcast(is_first() ? std::string(sizes) + text_ : "");
+    const auto bytes_of = [](const void* from, std::size_t bytes) {
+      return std::string(static_cast<const char*>(from), bytes);
+    };
+    const std::string told =
+        broadcast(is_first() ? bytes_of(&shape, sizeof shape) +
+                                   bytes_of(plan_.sink_logits.data(),
+                                            plan_.sink_logits.size() * sizeof(float)) +
+                                   text_
+                             : "");
     std::memcpy(&shape, told.data(), sizeof shape);
-    text_ = told.substr(sizeof shape);
+    if (options_.sink_logits) plan_.sink_logits.resize(static_cast<std::size_t>(shape.num_heads));
+    const std::size_t sinks = plan_.sink_logits.size() * sizeof(float);
+    if (sinks > 0) std::memcpy(plan_.sink_logits.data(), told.data() + sizeof shape, sinks);
+    text_ = told.substr(sizeof shape + sinks);
   }
 
   // Return whether rank 0 gives each rank its rows, rather than each making its own.
   bool is_scattered() const { return !can_be_generated(options_); }
   bool gathers_outputs() const {
     return !rank() || options_.verify || options_.out || options_.lse || options_.dq ||
-           options_.dk || options_.dv;
+           options_.dk || options_.dv || options_.dsink;
   }
   MemoryUse memory_use() const {
     return {.rank = rank(),

@@ -40,8 +40,9 @@ BlockStats attend_block(const AttentionParams& params, const Region& region, con
                         const KvBlock& block, const SoftmaxState& state, BlockwiseScratch& scratch);
 // attend_block]
 
-// Divide out_accum by row_sum, still in f32 because the backward pass needs its digits, and write
-// lse. A row that attended nothing gets out 0 and lse -inf.
+// Let the sinks join the rows' sums, if there are any. Then divide out_accum by row_sum, still in f32
+// because the backward pass needs its digits, and write lse. A row that attended nothing gets out 0
+// and lse -inf or its sink.
 void finish_attention(const AttentionParams& params, const QueryBlock& q,
                       const SoftmaxState& state);
 

@@ -163,10 +163,29 @@ BlockStats attend_block(const AttentionParams& params, const Region& region, con
   return stats;
 }
 
+namespace {
+
+// Let a sink join a row's sum, as a key without a value. All states of the row's keys are merged by
+// now, so it is counted once, and the backward pass finds it in row_max and row_sum.
+void add_sink(float sink, Index seqlen, float& row_max, double& row_sum, float* out, Index width) {
+  if (sink == kMinusInfinity<float>) return;
+  if (row_sum == 0) std::fill_n(out, width, 0.0f);
+  const float new_max = std::fmax(row_max, sink);
+  const double factor = rescale_factor<double>(row_max, new_max);
+  row_sum = row_sum * factor + weight_unit(row_sum, seqlen) * rescale_factor<double>(sink, new_max);
+  for (Index x = 0; x < width; ++x) out[x] *= static_cast<float>(factor);
+  row_max = new_max;
+}
+
+}  // namespace
+
 void finish_attention(const AttentionParams& params, const QueryBlock& q,
                       const SoftmaxState& state) {
   const Index d_v = params.value_dim();
   for (Index i = 0; i < row_values(params, q.rows); ++i) {
+    if (params.sink_logits != nullptr)
+      add_sink(params.sink_of(i, q.rows), params.seqlen, state.row_max[i], state.row_sum[i],
+               state.out_accum + i * d_v, d_v);
     const double sum = state.row_sum[i];
     const RowState<double> row{state.row_max[i], sum / weight_unit(sum, params.seqlen)};
     state.lse[i] = static_cast<float>(lse_of(row));

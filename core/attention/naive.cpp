@@ -8,6 +8,9 @@
 // therefore set to zero for the product, and added afterwards to the rows that may see them (class
 // Operand).
 //
+// A learned sink is a column of scores that is not in the matrix: its exp joins the rows' sums. As p_sink
+// dO . (0 - out) is its dS, ds = -sum_i p_sink rowsum(dO * O).
+//
 // A row whose allowed scores are all -inf (because -inf came in, or a score overflowed) counts as a
 // row without keys: lse = log 0 = -inf, out and gradients 0. A NaN or +inf score makes its whole
 // row NaN.
@@ -322,12 +325,14 @@ class NaiveAttention {
       if (dout != nullptr) make_room(bounds.dq, query_heads * rows());
       if (dout != nullptr && has_every_query())
         for (RowBound* bound : {&bounds.dk, &bounds.dv}) make_room(*bound, kv_heads * shape.seqlen);
+      if (dout != nullptr && has_every_query() && has_sinks()) make_room(sink_bounds_, query_heads);
     }
     result_.out.assign(query_heads * rows() * d_v, T(0));
     result_.lse.resize(query_heads * rows());
     if (dout == nullptr) return;
     result_.dq.assign(query_heads * rows() * d, T(0));
     if (!has_every_query()) return;
+    if (has_sinks()) sink_sums_.assign(query_heads, T(0));
     result_.dk.resize(kv_heads * shape.seqlen * d);
     result_.dv.resize(kv_heads * shape.seqlen * d_v);
   }
@@ -358,11 +363,37 @@ class NaiveAttention {
     });
     finish_terms(result_.bounds.dk);
     finish_terms(result_.bounds.dv);
+    add_up_sinks();
     return std::move(result_);
   }
 
  private:
   static constexpr int kForwardProducts = 2, kBackwardProducts = 5;
+
+  bool has_sinks() const { return options_.sink_logits != nullptr; }
+  // Return the sink of a head, counted through the batch; -inf if there is none.
+  T sink_of(Index head) const {
+    return has_sinks() ? static_cast<T>(options_.sink_logits[head % shape_.num_heads])
+                       : -std::numeric_limits<T>::infinity();
+  }
+  // Return exp(sink - unit), where one that is -inf weighs nothing.
+  static T weight_of_sink(T sink, T unit) {
+    return sink == -std::numeric_limits<T>::infinity() ? T(0) : std::exp(sink - unit);
+  }
+  // Add the sinks' gradients up over the batch, in the order of its entries.
+  void add_up_sinks() {
+    if (sink_sums_.empty()) return;
+    const auto add_up = [&](const auto& from, auto& to) {
+      to.assign(shape_.num_heads, 0);
+      for (std::size_t head = 0; head < from.size(); ++head)
+        to[head % shape_.num_heads] += from[head];
+    };
+    add_up(sink_sums_, result_.dsink);
+    if (sink_bounds_.f32.empty()) return;
+    add_up(sink_bounds_.f32, result_.bounds.dsink.f32);
+    add_up(sink_bounds_.terms, result_.bounds.dsink.terms);
+    finish_terms(result_.bounds.dsink);
+  }
 
   // Return the number of query rows of a head.
   Index rows() const { return static_cast<Index>(positions_.size()); }
@@ -416,17 +447,18 @@ class NaiveAttention {
     T* lse = result_.lse.data() + head * rows() + block.queries.first;
     for (Index i = 0; i < block.rows(); ++i) {
       auto row = allowed_part(block, i, p);
-      const T row_max = row.template maxCoeff<Eigen::PropagateNaN>();
+      const T sink = sink_of(head), most = row.template maxCoeff<Eigen::PropagateNaN>();
+      const T row_max = sink > most ? sink : most;
       const T shift = row_max == -std::numeric_limits<T>::infinity() ? T(0) : row_max;
       row = exp_or_zero(row - shift);
-      const T row_sum = row.sum();
+      const T row_sum = row.sum() + weight_of_sink(sink, shift);
       if (row_sum != T(0)) row /= row_sum;
       lse[i] = shift + std::log(row_sum);
     }
     add_product_of_block(block, p, v_[kv_head], rows_of(head_of(result_.out, head), block.queries));
     // forward]
     for (Index i = 0; i < block.rows(); ++i)  // even if V, which has no weight here, is infinite
-      if (lse[i] == -std::numeric_limits<T>::infinity())
+      if (lse[i] == -std::numeric_limits<T>::infinity() || (has_sinks() && p.row(i).isZero(0)))
         head_of(result_.out, head).row(block.queries.first + i).setZero();
     for (Index i = 0; options_.with_bounds && i < block.rows(); ++i)
       bounder(head).forward(block.queries.first + i, weights_of(block, i, p, p), lse[i],
@@ -456,12 +488,19 @@ class NaiveAttention {
       ds_row = p_row * (ds_row - dout.row(i).dot(out.row(i)));
       block.fill_gaps(i, p.row(i), T(0));
       block.fill_gaps(i, ds.row(i), T(0));
+      const T sink_weight = weight_of_sink(sink_of(head), lse[i]);
+      if (has_every_query() && has_sinks())
+        sink_sums_[head] -= sink_weight * dout.row(i).dot(out.row(i));
       if (!options_.with_bounds) continue;
       const auto terms = dout.row(i).cwiseProduct(out.row(i));
       bounder(head).backward(block.queries.first + i, weights_of(block, i, p, ds), lse[i],
                              dout_sizes_[head], terms.sum(), terms.norm(),
                              head * rows() + block.queries.first + i, kv_head * shape_.seqlen,
                              result_.bounds);
+      if (!sink_bounds_.f32.empty())
+        bounder(head).sink(block.queries.first + i, weights_of(block, i, p, ds), sink_weight,
+                           lse[i], dout_sizes_[head], terms.sum(), terms.norm(), head,
+                           sink_bounds_);
     }
 
     if (has_every_query()) add_transposed_product_of_block(block, p, dout_[head], dv);
@@ -519,6 +558,8 @@ class NaiveAttention {
   std::vector<Operand<T>> q_, k_, v_, dout_;  // by head, counted through the batch
   std::vector<RowSizes> q_sizes_, k_sizes_, v_sizes_, dout_sizes_;  // likewise, for bounds alone
   NaiveResult<T> result_;
+  std::vector<T> sink_sums_;  // dsink by head, counted through the batch, and its bounds
+  RowBound sink_bounds_;
   std::mutex progress_mutex_;
   Index done_ = 0;
 };

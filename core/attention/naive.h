@@ -29,6 +29,7 @@ template <class T>
 struct NaiveResult {
   std::vector<T> out, lse;
   std::vector<T> dq, dk, dv;  // backward only
+  std::vector<T> dsink{};     // [heads], of sink_logits; backward only
   RowBounds bounds{};         // with NaiveOptions::with_bounds
 };
 
@@ -39,6 +40,7 @@ struct NaiveOptions {
   std::vector<Index> queries;
   std::function<void(double)> progress;  // share done, in [0, 1]; called by one thread at a time
   bool with_bounds = false;              // bound the rows' errors; in f64 only
+  const float* sink_logits = nullptr;    // [heads], as in AttentionParams
 };
 
 // Compute attention in T, which is float or double. A null `dout` means forward only.

@@ -109,6 +109,22 @@ void RowBounder::backward(Index i, const WeightRow& row, double lse, const RowSi
   at_keys(bounds.dv.terms) += (p * dout.most[i]).square();
 }
 
+void RowBounder::sink(Index i, const WeightRow& row, double weight, double lse,
+                      const RowSizes& dout, double delta, double delta_norm, Index at,
+                      RowBound& bound) const {
+  const double score_size = scale_ * q_.norm[i];
+  const Weighted sum =
+      weighted(Weights(row.p, row.count), part_of(k_.norm, row), part_of(v_.norm, row));
+  const double common = score_size * sum.scores + (std::isfinite(lse) ? std::abs(lse) : 0);
+  const double share = kUnit * growth_ + std::min(2 * kUnit * common, kMostShift);
+  bound.f32[at] +=
+      weight *
+          (dout.norm[i] * (kUnit * dot_growth_ * sum.values + error_of(sum, score_size, growth_)) +
+           share * std::abs(delta)) +
+      kSmallest;
+  bound.terms[at] += std::pow(weight * (2 * std::abs(delta) + delta_norm), 2);
+}
+
 void finish_terms(RowBound& of_keys) {
   for (double& squares : of_keys.terms) squares = std::sqrt(squares);
 }

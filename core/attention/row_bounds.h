@@ -20,6 +20,7 @@
 //   dq_i    |scale| sum_j E_ij max|k_j|
 //   dk_j    |scale| sum_i E_ij max|q_i|
 //   dv_j    sum_i w_ij p_ij max|dO_i|
+//   dsink   sum_i p_is |dO_i| (u c V_i + e_i) + w_is p_is |delta_i|, of the sink's weight p_is
 //
 // What scores do to a weight counts as a quarter of it at most, and in out_i and e_i as a quarter of
 // the root of the sum of squares of the terms p_ij v_j: a row whose scores are so large that
@@ -43,9 +44,9 @@ struct RowBound {
 };
 
 // Of all tensors, [batch, heads, seqlen]; of dk and dv with heads-kv. With NaiveOptions::queries those
-// of out, lse and dq hold these rows alone, and those of dk and dv are empty.
+// of out, lse and dq hold these rows alone, and those of the others are empty. dsink is [heads].
 struct RowBounds {
-  RowBound out, lse, dq, dk, dv;
+  RowBound out, lse, dq, dk, dv, dsink;
 };
 
 // The sizes of the rows of a matrix, without its elements that are NaN or infinite.
@@ -77,6 +78,11 @@ class RowBounder {
   // and `delta_norm` the norm of its terms.
   void backward(Index i, const WeightRow& row, double lse, const RowSizes& dout, double delta,
                 double delta_norm, Index at, Index keys, RowBounds& bounds) const;
+
+  // Add the row's share to the bound of the gradient of the head's sink, which has `weight` in it.
+  // The rest is as in backward().
+  void sink(Index i, const WeightRow& row, double weight, double lse, const RowSizes& dout,
+            double delta, double delta_norm, Index at, RowBound& bound) const;
 
  private:
   double scale_, growth_, dot_growth_;

@@ -14,6 +14,16 @@ namespace ringscope {
 struct AttentionParams : AttentionShape {
   DType dtype = DType::f32;    // how Q, K, V and dO are stored
   double softmax_scale = 1.0;  // multiplies Q K^T
+  // A learned sink per head, or null: exp(sink) joins the sum of each row of the head, once, and no
+  // value. (The `sink:K` of a mask is another thing: the first K keys.) It is in host memory and
+  // counts the heads of the whole problem, of which first_head is the first here.
+  const float* sink_logits = nullptr;
+  Index first_head = 0;
+
+  // Return the sink of row `i` of a query block with so many rows.
+  float sink_of(Index i, Index rows) const {
+    return sink_logits[first_head + i / rows % num_heads];
+  }
 };
 
 // Consecutive query heads, and the kv heads that they read.
@@ -22,6 +32,7 @@ struct HeadShare {
   Index first_kv = 0, num_heads_kv = 0;
 
   AttentionParams of(AttentionParams params) const {
+    params.first_head = first;
     params.num_heads = num_heads;
     params.num_heads_kv = num_heads_kv;
     return params;

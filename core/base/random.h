@@ -15,7 +15,7 @@
 namespace ringscope {
 
 // The tensors that can be drawn. The meaning of a seed depends on these numbers.
-enum class RandomTensor : std::uint64_t { q = 0, k = 1, v = 2, dout = 3 };
+enum class RandomTensor : std::uint64_t { q = 0, k = 1, v = 2, dout = 3, sink_logits = 4 };
 
 // Return splitmix64's output for state x: a bijection of 64-bit words in which every input bit
 // affects every output bit.

@@ -16,7 +16,8 @@
 // Two more kinds lack that property. They cut a combination into pieces, each of which has one
 // interval per query, and a query's keys are the union of a few disjoint intervals (or of none):
 //
-//   sink K      the keys below K, without the window; and the keys from K on, within it
+//   sink K      the keys below K, without the window; and the keys from K on, within it (a learned
+//               sink per head, `run --sink-logits`, is another thing and no part of a mask)
 //   ranges      a slice of queries x keys each: all of it, or one side of a diagonal through it
 #pragma once
 

@@ -43,6 +43,7 @@ inline void add(std::span<double> into, double factor, std::span<const double> r
 struct Terms {
   Mask mask;
   double softmax_scale = 1;
+  double sink = kMinusInfinity<double>;  // a learned logit of the head; -inf: none
 };
 
 // A rank's queries and their positions in the sequence. `dout` is the gradient of the output.
@@ -88,11 +89,15 @@ inline void attend(const Terms& terms, const Queries& queries, const KvBlock& bl
                      block.v.values.data());
 }
 
-// Turn out_accum into the output after the last block. A row without allowed keys has output 0.
-inline void finish(State& state) {
-  for (Index i = 0; i < std::ssize(state.rows); ++i)
+// Turn out_accum into the output after the last block. The sink comes first: a key whose value is 0,
+// which each row sees once. A row without allowed keys has output 0.
+inline void finish(const Terms& terms, State& state) {
+  const std::vector<double> nothing(state.out_accum.columns);
+  for (Index i = 0; i < std::ssize(state.rows); ++i) {
+    carry_on<double>(state.rows[i], state.out_accum.row(i), {&terms.sink, 1}, nothing.data());
     for (double& out : state.out_accum.row(i))
       out = state.rows[i].row_sum == 0 ? 0 : out / state.rows[i].row_sum;
+  }
 }
 
 // Return what these queries add to the gradient of `block`, and add the block's share to dq. P is

@@ -38,7 +38,7 @@ inline std::vector<State> forward(const Terms& terms, const std::vector<Queries>
     for (int rank = 0; rank < n; ++rank) attend(terms, queries[rank], held[rank], states[rank]);
     std::swap(held, arriving);
   }
-  for (State& state : states) finish(state);
+  for (State& state : states) finish(terms, state);
   return states;
 }
 // forward]

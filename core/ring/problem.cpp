@@ -120,7 +120,7 @@ std::shared_ptr<const PartedBlocks> parted_blocks(const Problem& job, const Ring
 }  // namespace
 
 RingProblem Problem::ring_problem() const {
-  RingProblem problem{{shape, dtype, scale()},
+  RingProblem problem{{shape, dtype, scale(), has_sinks() ? sink_logits.data() : nullptr},
                       mask.for_seqlen(shape.seqlen),
                       partition_of_sequence(),
                       scheme,
@@ -148,6 +148,7 @@ Recording empty_recording(const Problem& config, std::string_view backend) {
   info.partition_runs = config.partition.numbers();
   info.dtype = name_of(config.dtype);
   info.shape = config.shape;
+  info.sink_logits = config.has_sinks();
   info.kv_buffers = config.used_kv_buffers();
   info.world_size = config.world_size;
   info.travel = travel_of(info);

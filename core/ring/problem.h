@@ -113,6 +113,7 @@ struct Problem {
   AttentionShape shape;
   DType dtype = DType::f32;
   std::optional<double> softmax_scale = std::nullopt;  // default: 1 / sqrt(head_dim)
+  std::vector<float> sink_logits = {};                 // [heads], or empty: no learned sinks
   MaskSpec mask = {};
   PartitionSpec partition = {};  // dealt out before it is used, if it is not a fixed one
   int world_size = 1;
@@ -150,7 +151,8 @@ struct Problem {
   // Deal the positions out as the partition says; a searched one waits for its search. Throw
   // InputError as PartitionSpec::deal_out.
   void deal_out() { partition.deal_out(mask.for_seqlen(shape.seqlen), world_size); }
-  RingProblem ring_problem() const;  // points into this object's mask and partition
+  bool has_sinks() const { return !sink_logits.empty(); }
+  RingProblem ring_problem() const;  // points into this object's mask, partition and sinks
   // two_level. Throw an InputError when nodes don't divide world_size.
   int ranks_a_node() const;
   Index rows(int rank) const { return partition_of_sequence().rows_of(rank).size(); }

@@ -25,8 +25,7 @@ struct TransferTimes {
 // What an unfinished operation waits for: `rank`'s part of the hop of ring step `step`, each -1
 // when unknown. `rank` is the waiting rank itself when only its own part is missing.
 struct Awaited {
-  int rank = -1;
-  int step = -1;
+  int rank = -1, step = -1;
 };
 
 class PendingOperation {

@@ -3,7 +3,7 @@
 // one is attended, so a rank holds two chunks of what comes from others: of C, 2/C of what Ulysses holds,
 // 75 % less at 8 and 87.5 % less at 16. (UPipe, which overlaps less, holds one.)
 //
-// Later chunks take over the places, so unfinished states go home, where all heads are finished at once,
+// Later chunks take over the places, so unfinished states go home, where they are finished in the end,
 // and the backward pass brings Q, K and V again. Of each chunk a rank sends
 //
 //   forward    (N-1) messages of its rows' Q and of K and V; (N-1) states (f32) of others' rows
@@ -101,8 +101,13 @@ void ulysses_chunks_forward(Communicator& comm, BlockBackend& backend, const Rin
   }
   const StepInfo last{Pass::forward, comm.world_size() - 1, comm.rank(), true};
   backend.await(last, Payload::dkv, home);
-  backend.use_heads(share_of_heads(problem.params, 1, 0));
-  backend.finish(mine.query_block(), mine.softmax_state());
+  const Index rows = problem.rows(comm.rank());
+  for (int share = 0; share < problem.head_shares(); ++share) {  // as they lie
+    const HeadShare heads = problem.heads_of(share);
+    const Index at = problem.params.batch * heads.first * rows;
+    backend.use_heads(heads);
+    backend.finish(mine.query_block(at, rows), mine.softmax_state(at));
+  }
 }
 
 KvGradient ulysses_chunks_backward(Communicator& comm, BlockBackend& backend,

@@ -1,7 +1,9 @@
 #include "core/threads/rank.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "core/attention/online_softmax.h"
 #include "core/ring/schemes.h"
 
 namespace ringscope {
@@ -111,6 +113,47 @@ RankEvents Rank::recorded() const {
   return recorded;
 }
 
+template <class T>
+void Rank::copy_out(const RowsOfHead& piece, const T* local, T* to) const {
+  const Index width = width_of(config_.shape, piece.tensor);
+  for_each_portion(problem_, rank_, piece, [&](const Portion& portion) {
+    space_.copy_out(to + (portion.first - piece.first) * width, local + portion.at,
+                    (portion.end - portion.first) * width * static_cast<Index>(sizeof(T)));
+  });
+}
+
+// Give this rank's share of ds = -sum_i p_sink rowsum(dO * O), over its own rows, whose output and lse
+// are at home in every scheme. Whoever collects the shares adds them up, as gradients of weights are.
+void Rank::give_sink_gradients(RowSink& outputs) const {
+  const AttentionShape& shape = config_.shape;
+  std::vector<double> sums(config_.sink_logits.size(), 0);
+  std::vector<float> out(piece_values(shape)), lse(out.size());
+  visit_dtype(config_.dtype, [&]<class Stored>(Stored) {
+    std::vector<Stored> dout(out.size());
+    for_each_piece(shape, Tensor::out, rows_, [&](const RowsOfHead& piece) {
+      const auto part_of = [&](Tensor tensor) {
+        return RowsOfHead{tensor, piece.head, piece.rows, piece.first, piece.end};
+      };
+      copy_out(piece, memory_.out_accum.data(), out.data());
+      copy_out(part_of(Tensor::lse), memory_.lse.data(), lse.data());
+      copy_out(part_of(Tensor::dout), reinterpret_cast<const Stored*>(memory_.dout.data()),
+               dout.data());
+      const auto head = static_cast<std::size_t>(piece.head % shape.num_heads);
+      const double sink = config_.sink_logits[head];
+      for (Index row = 0; row < piece.count() && sink != kMinusInfinity<double>; ++row) {
+        double delta = 0;
+        for (Index x = row * shape.value_dim(); x < (row + 1) * shape.value_dim(); ++x)
+          delta += static_cast<double>(to_float(dout[x])) * out[x];
+        sums[head] -= std::exp(sink - lse[row]) * delta;
+      }
+      pulse_.tick();
+    });
+  });
+  const std::vector<float> shares(sums.begin(), sums.end());
+  for_each_piece(shape, Tensor::dsink, kOneRow,
+                 [&](const RowsOfHead& piece) { outputs.put(piece, &shares[piece.head]); });
+}
+
 void Rank::give_outputs(RowSink& outputs) const {
   const AttentionShape& shape = config_.shape;
   std::vector<float> values(piece_values(shape));
@@ -118,10 +161,7 @@ void Rank::give_outputs(RowSink& outputs) const {
     const Index width = width_of(shape, tensor);
     for_each_piece(shape, tensor, rows_, [&](const RowsOfHead& piece) {
       const Index count = piece.count() * width;
-      for_each_portion(problem_, rank_, piece, [&](const Portion& portion) {
-        space_.copy_out(values.data() + (portion.first - piece.first) * width, local + portion.at,
-                        (portion.end - portion.first) * width * static_cast<Index>(sizeof(float)));
-      });
+      copy_out(piece, local, values.data());
       if (tensor != Tensor::lse)
         for (Index i = 0; i < count; ++i) values[i] = round_to(config_.dtype, values[i]);
       outputs.put(piece, values.data());
@@ -134,6 +174,7 @@ void Rank::give_outputs(RowSink& outputs) const {
   give(Tensor::dq, memory_.dq.data());
   give(Tensor::dk, home_.data);
   give(Tensor::dv, home_.data);
+  if (config_.has_sinks()) give_sink_gradients(outputs);
 }
 
 }  // namespace ringscope

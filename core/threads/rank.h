@@ -10,6 +10,11 @@
 
 namespace ringscope {
 
+// Return the rows of a tensor that a rank takes in or gives out.
+inline LocalRows rows_of(Tensor tensor, const RingProblem& problem, int rank) {
+  return tensor == Tensor::dsink ? kOneRow : problem.partition.rows_of(rank);
+}
+
 class Rank {
  public:
   // Allocate in `space`. `config` and `problem` must outlive the rank. `origin_ns` is the monotonic
@@ -40,6 +45,11 @@ class Rank {
   RankEvents recorded() const;
 
  private:
+  // Copy a piece of one of the rank's tensors, of its query side or of gradients, to `to`.
+  template <class T>
+  void copy_out(const RowsOfHead& piece, const T* local, T* to) const;
+  void give_sink_gradients(RowSink& outputs) const;
+
   const Problem& config_;
   const RingProblem& problem_;
   int rank_;

@@ -14,17 +14,18 @@ template <class F>
 void for_each_row(const AttentionShape& shape, const RowsOfHead& piece, F&& f) {
   const Index width = width_of(shape, piece.tensor);
   for (Index row = piece.first; row < piece.end; ++row)
-    f((piece.head * shape.seqlen + piece.rows.global_position(row)) * width,
+    f((piece.head * seqlen_of(shape, piece.tensor) + piece.rows.global_position(row)) * width,
       (row - piece.first) * width);
 }
 
 }  // namespace
 
-void AttentionOutputs::resize(const AttentionShape& shape, bool backward) {
-  for (const Tensor tensor : output_tensors(backward))
+void AttentionOutputs::resize(const AttentionShape& shape, std::span<const Tensor> tensors) {
+  for (const Tensor tensor : tensors)
     values_of(*this, tensor)
-        .resize(static_cast<std::size_t>(heads_of(shape, tensor) * shape.seqlen *
-                                         width_of(shape, tensor)));
+        .assign(static_cast<std::size_t>(heads_of(shape, tensor) * seqlen_of(shape, tensor) *
+                                         width_of(shape, tensor)),
+                0);
 }
 
 AttentionInputs whole_inputs(RowSource& rows, const AttentionShape& shape) {
@@ -54,8 +55,12 @@ void WholeInputs::get(const RowsOfHead& piece, float* to) {
 void WholeOutputs::put(const RowsOfHead& piece, const float* from) {
   std::vector<float>& whole = values_of(outputs_, piece.tensor);
   const Index width = width_of(shape_, piece.tensor);
-  for_each_row(shape_, piece,
-               [&](Index to, Index at) { std::copy_n(from + at, width, whole.data() + to); });
+  for_each_row(shape_, piece, [&](Index to, Index at) {
+    if (piece.tensor == Tensor::dsink)
+      whole[to] += from[at];
+    else
+      std::copy_n(from + at, width, whole.data() + to);
+  });
 }
 
 }  // namespace ringscope

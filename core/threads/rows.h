@@ -13,32 +13,39 @@
 
 namespace ringscope {
 
-enum class Tensor { q, k, v, dout, out, lse, dq, dk, dv };
+enum class Tensor { q, k, v, dout, out, lse, dq, dk, dv, dsink };
 
 // Return the tensors that a rank takes in, or gives out, in this order.
 inline std::span<const Tensor> input_tensors(bool backward) {
   static constexpr Tensor all[] = {Tensor::q, Tensor::k, Tensor::v, Tensor::dout};
   return std::span(all).first(backward ? 4 : 3);
 }
-inline std::span<const Tensor> output_tensors(bool backward) {
-  static constexpr Tensor all[] = {Tensor::out, Tensor::lse, Tensor::dq, Tensor::dk, Tensor::dv};
-  return std::span(all).first(backward ? 5 : 2);
+inline std::span<const Tensor> output_tensors(bool backward, bool has_sinks = false) {
+  static constexpr Tensor all[] = {Tensor::out, Tensor::lse, Tensor::dq,
+                                   Tensor::dk,  Tensor::dv,  Tensor::dsink};
+  return std::span(all).first(!backward ? 2 : has_sinks ? 6 : 5);
 }
 
 constexpr std::string_view name_of(Tensor tensor) {
-  constexpr std::string_view names[] = {"q", "k", "v", "dout", "out", "lse", "dq", "dk", "dv"};
+  constexpr std::string_view names[] = {"q",   "k",  "v",  "dout", "out",
+                                        "lse", "dq", "dk", "dv",   "dsink"};
   return names[static_cast<int>(tensor)];
 }
 
 constexpr bool is_key_side(Tensor tensor) {
   return tensor == Tensor::k || tensor == Tensor::v || tensor == Tensor::dk || tensor == Tensor::dv;
 }
-// Return the tensor's batch entries x heads (heads_of) and its values per row (width_of).
+// Return the tensor's batch entries x heads (heads_of), the rows of each (seqlen_of) and its values
+// per row (width_of). dsink has one row per head, whatever the batch.
 constexpr Index heads_of(const AttentionShape& shape, Tensor tensor) {
+  if (tensor == Tensor::dsink) return shape.num_heads;
   return shape.batch * (is_key_side(tensor) ? shape.num_heads_kv : shape.num_heads);
 }
+constexpr Index seqlen_of(const AttentionShape& shape, Tensor tensor) {
+  return tensor == Tensor::dsink ? 1 : shape.seqlen;
+}
 constexpr Index width_of(const AttentionShape& shape, Tensor tensor) {
-  if (tensor == Tensor::lse) return 1;
+  if (tensor == Tensor::lse || tensor == Tensor::dsink) return 1;
   const bool is_of_values = tensor == Tensor::v || tensor == Tensor::dout ||
                             tensor == Tensor::out || tensor == Tensor::dv;
   return is_of_values ? shape.value_dim() : shape.head_dim;
@@ -64,7 +71,7 @@ class RowSource {
 class RowSink {
  public:
   virtual ~RowSink() = default;
-  // Take the values of `piece`, [count, width]. Throw RunError.
+  // Take the values of `piece`, [count, width]; those of dsink are added up. Throw RunError.
   virtual void put(const RowsOfHead& piece, const float* from) = 0;
 };
 
@@ -78,16 +85,17 @@ struct AttentionOutputs {
   std::vector<float> out;         // [batch, heads, seqlen, head_dim_v]
   std::vector<float> lse;         // [batch, heads, seqlen]
   std::vector<float> dq, dk, dv;  // backward only
+  std::vector<float> dsink;       // [heads]; likewise, if there are sinks
 
-  // Resize all of them.
-  void resize(const AttentionShape& shape, bool backward);
+  // Resize all of them, and set them to 0.
+  void resize(const AttentionShape& shape, std::span<const Tensor> tensors);
 };
 
 // Return the output tensor of AttentionOutputs, or of the oracle's NaiveResult.
 template <class Outputs>
 auto& values_of(Outputs& outputs, Tensor tensor) {
-  decltype(&outputs.out)
-      const all[] = {&outputs.out, &outputs.lse, &outputs.dq, &outputs.dk, &outputs.dv};
+  decltype(&outputs.out) const all[] = {&outputs.out, &outputs.lse, &outputs.dq,
+                                        &outputs.dk,  &outputs.dv,  &outputs.dsink};
   return *all[static_cast<int>(tensor) - static_cast<int>(Tensor::out)];
 }
 
@@ -127,6 +135,9 @@ void for_each_piece(const AttentionShape& shape, Tensor tensor, const LocalRows&
     for (Index first = 0; first < rows.size(); first += most)
       f(RowsOfHead{tensor, head, rows, first, min_of(first + most, rows.size())});
 }
+// The rows of a tensor with one per head.
+inline constexpr LocalRows kOneRow{{{0, 1, 1}, {1, 1, 0}}};
+
 // Return the number of values in the largest piece.
 inline Index piece_values(const AttentionShape& shape) {
   return max_of(4096, max_of(shape.head_dim, shape.value_dim()));

@@ -18,6 +18,9 @@ namespace ringscope {
 void check_config(const Problem& config) {
   validate(config.shape);
   require_between("world-size", config.world_size, 1);
+  if (config.has_sinks() && std::ssize(config.sink_logits) != config.shape.num_heads)
+    throw InputError("sink-logits: " + std::to_string(config.sink_logits.size()) +
+                     " given, one per head accepted");
   check_scheme(config);
   require_between("kv-buffers", config.kv_buffers, 2);
   if (!(config.timeout_s > 0 && std::isfinite(config.timeout_s)))
@@ -154,7 +157,7 @@ RingRun run_ranks(const Problem& config, RowSource& rows, Engine& engine,
     end_failed(error, ranks, engines, std::move(result.recording));
   }
 
-  result.outputs.resize(config.shape, config.backward);
+  result.outputs.resize(config.shape, output_tensors(config.backward, config.has_sinks()));
   WholeOutputs sink(config.shape, result.outputs);
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     Rank& rank = *ranks[r];

@@ -73,6 +73,7 @@ enum class TracePlace : std::uint8_t {
   FIELD(ring, clock_error_ns, "clock_error_ns")   \
   FIELD(ring, dropped_events, "dropped_events")   \
   FIELD(ring, dropped_stamps, "dropped_stamps")   \
+  FIELD(ring, sink_logits, "sink_logits")         \
   FIELD(shape, batch, "batch")                    \
   FIELD(shape, num_heads, "num_heads")            \
   FIELD(shape, num_heads_kv, "num_heads_kv")      \
@@ -203,6 +204,7 @@ void for_fields(Info& info, Dropped& dropped, F&& f) {
     f(E::head_dim, info.shape.head_dim, {1});
     f(E::head_dim_v, info.shape.head_dim_v, {1, INT64_MAX, true});
   });
+  f(E::sink_logits, info.sink_logits, {1, 1, true});
   f(E::dtype, info.dtype);
   f(E::kv_buffers, info.kv_buffers, {1, INT32_MAX, true});
   f.part(E::failure, info.failure, [&](auto& failure) {

@@ -66,7 +66,6 @@ class Problem(TypedDict, total=False):
     heads: Size
     heads_kv: Size
     head_dim: Size
-    head_dim_v: Size
     dtype: Dtype
     mask: str
     backward: bool
@@ -76,6 +75,7 @@ class Problem(TypedDict, total=False):
 
 
 class RunOptions(Problem, total=False):
+    head_dim_v: Size
     layout: Layout
     scale: float
     text: PathLike
@@ -133,6 +133,7 @@ class PlanOptions(Machine, total=False):
 
 
 class SimulateOptions(Machine, total=False):
+    head_dim_v: Size
     kv_buffers: Union[int, Literal["in-step"]]
     placement: Literal["block", "cyclic"]
     straggler: ByRank

@@ -28,6 +28,7 @@ class Run(Dict[str, Any]):
     dq: Optional[np.ndarray] = None
     dk: Optional[np.ndarray] = None
     dv: Optional[np.ndarray] = None
+    dsink: Optional[np.ndarray] = None
 
     def _repr_html_(self) -> str:
         keys = ("rank", "rows", "pairs", "compute_s", "wait_s", "bytes_sent", "hops", "peak_bytes")
@@ -40,12 +41,14 @@ def run(
     v: Any = None,
     *,
     dout: Any = None,
+    sink_logits: Any = None,
     **options: Unpack[RunOptions],
 ) -> Run:
     """Run attention on a ring, whose ranks are threads by default, and return its Run.
 
     `q`, `k`, `v`, `dout`: as check() takes them; or none of them, with `text=FILE` or `random=True`
-    and sizes. `dout`, or `backward=True` with a `dout` of ones, asks for gradients.
+    and sizes. `dout`, or `backward=True` with a `dout` of ones, asks for gradients. `sink_logits`:
+    learned sinks, [heads].
     Further options are the flags of `ringscope run`: `world_size` (4), `mask` ("full"),
     `partition`, `scheme`, `dtype` (a tensor's own, else "f32"), `trace="run.json"`, `verify`, ...
 
@@ -53,13 +56,16 @@ def run(
     other numbers than naive attention has, `run["verify"]["pass"]` is false.
     """
     flags: Dict[str, Any] = {"q": q, "k": k, "v": v, "dout": dout, **options}
+    flags["sink_logits"] = sink_logits
     if flags.get("dtype") is None:
         flags["dtype"] = stored_dtype(q)
     if dout is not None:
         flags["backward"] = True
     outputs = ["out", "lse"] + (["dq", "dk", "dv"] if flags.get("backward") else [])
+    if flags.get("backward") and sink_logits is not None:
+        outputs.append("dsink")
     with Files() as files:
-        for name in ("q", "k", "v", "dout"):
+        for name in ("q", "k", "v", "dout", "sink_logits"):
             flags[name] = files.path(name, flags[name])
         flags["partition"] = files.partition(flags.get("partition"))
         paths = {name: files.folder / f"{name}.made.npy" for name in outputs}

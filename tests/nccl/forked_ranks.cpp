@@ -34,7 +34,7 @@ class SharedOutputs {
  public:
   explicit SharedOutputs(const std::vector<NcclCase>& cases) {
     for (const NcclCase& one : cases) {
-      all_.emplace_back().resize(one.config.shape, one.config.backward);
+      all_.emplace_back().resize(one.config.shape, output_tensors(one.config.backward));
       for_each_tensor(all_.back(), [&](std::vector<float>& tensor) { floats_ += tensor.size(); });
     }
     memory_ = static_cast<float*>(::mmap(nullptr, floats_ * sizeof(float), PROT_READ | PROT_WRITE,

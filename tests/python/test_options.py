@@ -18,7 +18,7 @@ PICTURES = {"screenshot", "animate", "from", "to", "seconds", "fps", "csv", "htm
     "command, typed, others",
     [
         ("check", options.CheckOptions, {"out", "q", "k", "v"}),
-        ("run", options.RunOptions, TENSORS),
+        ("run", options.RunOptions, TENSORS | {"sink_logits", "dsink"}),
         ("plan", options.PlanOptions, set()),
         ("simulate", options.SimulateOptions, set()),
         ("positions", options.PositionsOptions, {"seqlen", "world_size", "rank", "out"}),

@@ -96,7 +96,7 @@ class ProcessRun {
     const AttentionShape& shape = config_.shape;
     std::vector<float> values(piece_values(shape));
     for (const Tensor tensor : tensors)
-      for_each_piece(shape, tensor, problem_.partition.rows_of(peer), [&](const RowsOfHead& piece) {
+      for_each_piece(shape, tensor, rows_of(tensor, problem_, peer), [&](const RowsOfHead& piece) {
         from.get(piece, values.data());
         to.put(piece, values.data());
       });
@@ -138,12 +138,13 @@ class ProcessRun {
       PeerRows sink(shape, 0, *wait_);
       return rank_->give_outputs(sink);
     }
-    run_.outputs.resize(shape, config_.backward);
+    const auto tensors = output_tensors(config_.backward, config_.has_sinks());
+    run_.outputs.resize(shape, tensors);
     WholeOutputs sink(shape, run_.outputs);
     rank_->give_outputs(sink);
     for (int peer = 1; peer < config_.world_size; ++peer) {
       PeerRows source(shape, peer, *wait_);
-      move_rows(peer, output_tensors(config_.backward), source, sink);
+      move_rows(peer, tensors, source, sink);
     }
   }
 

@@ -132,8 +132,9 @@ CheckedInputs stored_inputs(const Problem& config, const AttentionInputs& inputs
     return stored_as(config.dtype, {values.begin(), values.end()});
   };
   CheckedInputs all{stored(inputs.q), stored(inputs.k), stored(inputs.v), {}};
+  const auto of_out = static_cast<std::size_t>(out_values(config.shape, config.shape.seqlen));
   if (config.backward)
-    all.dout = inputs.dout.empty() ? std::vector<double>(all.q.size(), 1.0) : stored(inputs.dout);
+    all.dout = inputs.dout.empty() ? std::vector<double>(of_out, 1.0) : stored(inputs.dout);
   return all;
 }
 
@@ -141,6 +142,7 @@ NaiveResult<double> oracle_of(const CheckedProblem& problem, const CheckedInputs
                               NaiveOptions options) {
   const AttentionShape& shape = problem.shape;
   options.with_bounds = true;
+  if (!problem.sink_logits.empty()) options.sink_logits = problem.sink_logits.data();
   return naive_attention<double>(shape, problem.mask.for_seqlen(shape.seqlen),
                                  problem.softmax_scale, inputs.q.data(), inputs.k.data(),
                                  inputs.v.data(),

@@ -91,6 +91,7 @@ struct CheckedProblem {
   MaskSpec mask;
   double softmax_scale = 1;
   Partition partition;
+  std::vector<float> sink_logits = {};  // as in Problem
 };
 
 // Tensors as in naive.h. An empty dout stands for a forward pass alone.
@@ -101,7 +102,8 @@ struct CheckedInputs {
 // Return the problem of `config`, and the inputs as its dtype stores them; dO is ones if none is
 // given, and empty without a backward pass.
 inline CheckedProblem checked_problem(const Problem& config) {
-  return {config.shape, config.mask, config.scale(), config.partition_of_sequence()};
+  return {config.shape, config.mask, config.scale(), config.partition_of_sequence(),
+          config.sink_logits};
 }
 CheckedInputs stored_inputs(const Problem& config, const AttentionInputs& inputs);
 

@@ -100,7 +100,7 @@ std::vector<double> cpu_seconds(const TaskGraph& graph, const Problem& job,
       case Task::Kind::add:
         return figures.add_s * block_values(shape, rows_of(task.owner));
       case Task::Kind::finish:
-        return kernel.value_s * out_values(shape, rows_of(task.rank));
+        return kernel.value_s * out_values(shape, rows_of(task.rank)) / job.layout().head_shares();
       case Task::Kind::hop:
         if (!task.is_message()) return 0;
         return figures.hops.hop_s + figures.hops.byte_s * task.bytes;

@@ -28,7 +28,7 @@ inline std::vector<LocalRows> parts_of(Index seqlen, Index rows) {
 }
 
 struct BlockwiseRun {
-  std::vector<float> out, lse, dq, dk, dv;
+  std::vector<float> out, lse, dq, dk, dv, dsink;  // dsink: empty
   Index forward_pairs = 0, backward_pairs = 0;
 };
 
@@ -137,9 +137,11 @@ inline BlockwiseRun run_blockwise(const AttentionShape& shape, DType dtype, cons
 
 // The oracle with the bounds of its rows.
 inline NaiveResult<double> naive_with_bounds(const AttentionShape& shape, const Mask& mask,
-                                             double scale, const Tensors<float>& in) {
+                                             double scale, const Tensors<float>& in,
+                                             const std::vector<float>& sinks = {}) {
   NaiveOptions options;
   options.with_bounds = true;
+  if (!sinks.empty()) options.sink_logits = sinks.data();
   return naive(shape, mask, scale, converted<double>(in), options);
 }
 
@@ -166,6 +168,7 @@ void expect_within_bounds(const Outputs& found, const NaiveResult<double>& right
   check("dq", found.dq, right.dq, right.bounds.dq, shape.head_dim);
   check("dk", found.dk, right.dk, right.bounds.dk, shape.head_dim);
   check("dv", found.dv, right.dv, right.bounds.dv, shape.value_dim());
+  check("dsink", found.dsink, right.dsink, right.bounds.dsink, 1);
 }
 
 inline double largest_magnitude(const std::vector<double>& values) {

@@ -20,7 +20,8 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // naive.h's formulas, one number after the other, in the widest type there is.
 NaiveResult<long double> by_formula(const AttentionShape& shape, const DefinedMask& mask,
-                                    double scale, const Tensors<double>& in) {
+                                    double scale, const Tensors<double>& in,
+                                    const std::vector<float>& sinks = {}) {
   using Real = long double;
   const Index s = shape.seqlen, d = shape.head_dim, d_v = shape.value_dim();
   NaiveResult<Real> result;
@@ -29,6 +30,7 @@ NaiveResult<long double> by_formula(const AttentionShape& shape, const DefinedMa
   result.dq.assign(query_values(shape), 0);
   result.dk.assign(kv_values(shape), 0);
   result.dv.assign(v_values(shape), 0);
+  result.dsink.assign(sinks.size(), 0);
   for (Index b = 0; b < shape.batch; ++b)
     for (Index h = 0; h < shape.num_heads; ++h)
       for (Index i = 0; i < s; ++i) {
@@ -43,10 +45,13 @@ NaiveResult<long double> by_formula(const AttentionShape& shape, const DefinedMa
         };
         std::vector<Real> p(s, 0);
         Real largest = -std::numeric_limits<Real>::infinity(), sum = 0;
+        if (!sinks.empty()) largest = sinks[h];
         for (Index j = 0; j < s; ++j)
           if (mask.allows(i, j)) largest = std::max(largest, scale * dot(in.q, in.k, j));
         for (Index j = 0; j < s; ++j)
           if (mask.allows(i, j)) sum += p[j] = std::exp(scale * dot(in.q, in.k, j) - largest);
+        const Real sink_weight = sinks.empty() ? Real(0) : std::exp(sinks[h] - largest);
+        sum += sink_weight;
         result.lse[row] = largest + std::log(sum);
         Real delta = 0;
         for (Index c = 0; c < d_v; ++c) {
@@ -54,6 +59,7 @@ NaiveResult<long double> by_formula(const AttentionShape& shape, const DefinedMa
             result.out[row * d_v + c] += p[j] / sum * in.v[(kv_head * s + j) * d_v + c];
           delta += in.dout[row * d_v + c] * result.out[row * d_v + c];
         }
+        if (!sinks.empty()) result.dsink[h] -= sink_weight / sum * delta;
         for (Index j = 0; j < s; ++j) {
           const Real ds = p[j] / sum * (dot(in.dout, in.v, j) - delta) * scale;
           for (Index c = 0; c < d; ++c) {
@@ -75,6 +81,7 @@ void expect_close(const NaiveResult<A>& a, const NaiveResult<B>& b, double toler
   EXPECT_LE(max_abs_error(a.dq, b.dq), tolerance);
   EXPECT_LE(max_abs_error(a.dk, b.dk), tolerance);
   EXPECT_LE(max_abs_error(a.dv, b.dv), tolerance);
+  EXPECT_LE(max_abs_error(a.dsink, b.dsink), tolerance);
 }
 
 NaiveOptions by_rows(Index block_rows, int threads = 1) {
@@ -114,7 +121,33 @@ TEST(Naive, FollowsTheFormulaForEveryShape) {
           const Tensors<double> in = random_doubles(shape, 2);
           expect_close(naive(shape, *mask, default_scale(shape), in, by_rows(8)),
                        by_formula(shape, causal, default_scale(shape), in), 1e-13);
+          std::vector<float> sinks;
+          for (Index h = 0; h < shape.num_heads; ++h) sinks.push_back(2.0f - static_cast<float>(h));
+          NaiveOptions options = by_rows(8);
+          options.sink_logits = sinks.data();
+          expect_close(naive(shape, *mask, default_scale(shape), in, options),
+                       by_formula(shape, causal, default_scale(shape), in, sinks), 1e-13);
         }
+}
+
+// A row without keys sees its sink alone.
+TEST(Naive, LeavesTheSinkToARowWithoutKeys) {
+  const AttentionShape shape{1, 1, 1, 4, 2};
+  const float sink = 1.5f;
+  const Slice slice{{0, 2}, {0, 4}};  // the last two queries attend nothing
+  Mask mask{.seqlen = 4};
+  mask.slices = &slice;
+  mask.num_slices = 1;
+  NaiveOptions options;
+  options.sink_logits = &sink;
+  const auto result = naive(shape, mask, 1, random_doubles(shape, 4), options);
+  for (const Index row : {2, 3}) {
+    EXPECT_EQ(result.lse[row], 1.5);
+    for (const Index x : {0, 1}) {
+      EXPECT_EQ(result.out[2 * row + x], 0);
+      EXPECT_EQ(result.dq[2 * row + x], 0);
+    }
+  }
 }
 
 // The gradients are those of sum(dO * O), whatever formulas they were computed by.

@@ -76,6 +76,22 @@ TEST(Reference, IsNaiveAttention) {
     }
 }
 
+TEST(Reference, CountsASinkOnceWhateverTheRanks) {
+  const Drawn drawn({1, 1, 1, 13, 4}, "causal", 9);
+  const float sink = 0.75f;
+  NaiveOptions options;
+  options.sink_logits = &sink;
+  const MaskSpec spec = MaskSpec::parse(drawn.mask);
+  const Tensors<double> in = converted<double>(drawn.in);
+  const NaiveResult<double> right =
+      naive(drawn.shape, spec.for_seqlen(13), drawn.scale(), in, options);
+  for (const int world_size : {1, 2, 5})
+    expect_close(reference::ring_attention(drawn.shape, {spec.for_seqlen(13), drawn.scale(), sink},
+                                           {PartitionKind::zigzag, 13, world_size}, in.q.data(),
+                                           in.k.data(), in.v.data(), in.dout.data()),
+                 right, 1e-13);
+}
+
 TEST(Reference, LeavesGradientsOutOfAForwardPass) {
   const Drawn drawn({1, 2, 1, 9, 4}, "causal", 8);
   const NaiveResult<double> result = drawn.by_reference(PartitionKind::zigzag, 3, false);

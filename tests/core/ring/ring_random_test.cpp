@@ -163,9 +163,11 @@ TEST(RingRandom, AgreesWithTheOracleOnOtherShapes) {
     job.partition = draw.partition(job.mask, seqlen, job.world_size);
     set_scheme(job, draw.scheme(job.shape, job.world_size));
     const Tensors<float> in = random_tensors(job.shape, static_cast<std::uint64_t>(n), job.dtype);
+    for (Index h = 0; n % 3 > 0 && h < job.shape.num_heads; ++h)
+      job.sink_logits.push_back(static_cast<float>(draw.between(-30, 50)) / 10.0f);
     const RingRun run = run_on_threads(job, {in.q, in.k, in.v, in.dout});
     const NaiveResult<double> right =
-        naive_with_bounds(job.shape, job.mask.for_seqlen(seqlen), job.scale(), in);
+        naive_with_bounds(job.shape, job.mask.for_seqlen(seqlen), job.scale(), in, job.sink_logits);
     expect_within_bounds(run.outputs, right, job.shape, job.dtype);
     EXPECT_EQ(run.peak_bytes, run.predicted_bytes);
     expect_sent_as_counted(job, run);

@@ -586,7 +586,7 @@ class Schedules {
 
   bool gives(const AttentionOutputs& expected) const {
     AttentionOutputs outputs;
-    outputs.resize(job_.shape, job_.backward);
+    outputs.resize(job_.shape, output_tensors(job_.backward));
     WholeOutputs sink(job_.shape, outputs);
     for (const auto& rank : ranks_) rank->give_outputs(sink);
     return bits_of(outputs) == bits_of(expected);
