@@ -50,7 +50,7 @@ void read_rows(const char* flag, const std::optional<std::string>& path, const R
         "{} heads x {} positions x {} x batch {}",
         flag, *path, sizes[1], sizes[2], sizes[3], sizes[0], of_keys ? "keys" : "queries",
         expected[1], expected[2], expected[3], expected[0]));
-  into = in_f64(read_tensor(flag, *path, run));
+  into = in_f64(read_tensor(flag, *path, run, nullptr, of_keys ? nullptr : &shape));
 }
 
 // Read an lse: [batch, heads, seqlen], [batch, seqlen, heads], either with a last axis of 1, or one
@@ -90,7 +90,8 @@ std::vector<double> read_lse(const RunOptions& run, const Problem& config,
     std::vector<std::string> again;
     parts.push_back(read_lse(files[rank], shape, rank == 0 ? remarks : again));
   }
-  return in_f64(joined_ranks("--lse", run, 1, parts, config.shape.batch * config.shape.num_heads));
+  return in_f64(joined_ranks("--lse", run, 1, parts, config.shape.batch * config.shape.num_heads,
+                             &config.shape));
 }
 
 // Return the mask with documents that end where the 1-D array of a file says, from its first 0 on.
@@ -167,6 +168,9 @@ Checked read_all(const CheckOptions& options) {
   Problem& config = checked.config;
   config = run.job;
   config.shape = plan.shape;
+  if (config.deals_queries_apart())
+    throw InputError(fmt::format("--q: {} positions given; accepted: {}, as those of the keys",
+                                 config.shape.queries(), config.shape.seqlen));
   if (config.shape.value_dim() != config.shape.head_dim)
     throw InputError(fmt::format("--v: rows of {} values given; accepted: {}, as those of the keys",
                                  config.shape.value_dim(), config.shape.head_dim));

@@ -57,6 +57,7 @@ void complete_problem(const std::string& command, Problem& job) {
     throw InputError(fmt::format("{}: no --world-size given; accepted: --world-size N", command));
   if (job.shape.num_heads_kv == 0) job.shape.num_heads_kv = job.shape.num_heads;
   validate(job.shape);
+  job.shape = plainest(job.shape);
   for_flag("--mask '" + job.mask.name() + "':", [&] { job.mask.for_seqlen(job.shape.seqlen); });
 }
 

@@ -87,12 +87,16 @@ Fields worst_row_fields(const WorstRow& worst) {
 Fields shape_fields(const AttentionShape& shape) {
   const bool has_two_widths = shape.value_dim() != shape.head_dim;
   return fields_of(shape, {"seqlen", "batch", "heads", "heads-kv", "head-dim"}) +
-         Fields{{has_two_widths ? "head_dim_v" : "", shape.value_dim()}};
+         Fields{{has_two_widths ? "head_dim_v" : "", shape.value_dim()},
+                {shape.is_square() ? "" : "seqlen_q", shape.queries()},
+                {shape.is_square() ? "" : "q_offset", shape.first_query()}};
 }
 
 Fields way_fields(const Problem& job) {
   return fields_of(job, {"world-size", "partition", "mask", "dtype", "backward"}) +
-         Fields{{"scheme", job.scheme_name()}, {"shape", shape_fields(job.shape)}};
+         Fields{{job.partition_q ? "partition_q" : "", text_of(job.partition_q)},
+                {"scheme", job.scheme_name()},
+                {"shape", shape_fields(job.shape)}};
 }
 
 std::string way_text(const Problem& job) {
@@ -102,11 +106,14 @@ std::string way_text(const Problem& job) {
 
 std::string problem_text(const Problem& job) {
   const AttentionShape& s = job.shape;
-  return fmt::format("{} tokens x {} batch, {} heads ({} kv), head_dim {}{}, {}, mask {}, {}",
-                     s.seqlen, s.batch, s.num_heads, s.num_heads_kv, s.head_dim,
-                     s.value_dim() == s.head_dim ? "" : fmt::format(" and {}", s.value_dim()),
-                     name_of(job.dtype), job.mask.name(),
-                     job.backward ? "forward and backward" : "forward");
+  return fmt::format(
+      "{} tokens x {} batch, {} heads ({} kv), head_dim {}{}, {}, mask {}, {}",
+      s.is_square()
+          ? std::to_string(s.seqlen)
+          : fmt::format("{} queries from {} on, {}", s.queries(), s.first_query(), s.seqlen),
+      s.batch, s.num_heads, s.num_heads_kv, s.head_dim,
+      s.value_dim() == s.head_dim ? "" : fmt::format(" and {}", s.value_dim()), name_of(job.dtype),
+      job.mask.name(), job.backward ? "forward and backward" : "forward");
 }
 
 std::string shared_cores_text(int ranks, std::string_view consequence) {

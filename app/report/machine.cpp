@@ -208,8 +208,9 @@ void require_bytes(double needed, const std::string& advice) {
 
 TensorSizes sizes_of(const AttentionShape& shape) {
   const auto seqlen = static_cast<double>(shape.seqlen);
-  return {std::max(query_values(shape, seqlen), out_values(shape, seqlen)),
-          block_values(shape, seqlen) / 2, row_values(shape, seqlen)};
+  const auto queries = static_cast<double>(shape.queries());
+  return {std::max(query_values(shape, queries), out_values(shape, queries)),
+          block_values(shape, seqlen) / 2, row_values(shape, queries)};
 }
 
 }  // namespace ringscope

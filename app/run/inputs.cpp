@@ -125,18 +125,22 @@ InputPlan plan_files(const RunOptions& options) {
                     v = header_of("--v", *options.v, options);
   // With fewer key heads, [batch, seqlen, heads, head_dim] shows here.
   const bool looks_like_bshd = options.layout == Layout::bhsd && k.sizes[1] == q.sizes[1];
-  require_equal_sizes(k, q, {0, 2, 3},
-                      looks_like_bshd ? "equal batch, seqlen and head_dim; or --layout bshd, if "
-                                        "the axes are [batch, seqlen, heads, head_dim]"
-                                      : "equal batch, seqlen and head_dim");
+  const std::string accepted =
+      std::string("equal batch and head_dim, and no more queries than keys") +
+      (looks_like_bshd ? "; or --layout bshd, if the axes are [batch, seqlen, heads, head_dim]"
+                       : "");
+  require_equal_sizes(k, q, {0, 3}, accepted.c_str());
+  if (q.sizes[2] > k.sizes[2]) require_equal_sizes(k, q, {2}, accepted.c_str());
   require_equal_sizes(v, k, {0, 1, 2}, "equal batch, heads and seqlen");
   if (q.sizes[1] % k.sizes[1] != 0)
     throw InputError(
         fmt::format("{} but {}; accepted: a number of key heads that divides the query heads",
                     described(k), described(q)));
   InputPlan plan;
-  plan.shape = {q.sizes[0], q.sizes[1], k.sizes[1], q.sizes[2], q.sizes[3]};
-  if (v.sizes[3] != k.sizes[3]) plan.shape.head_dim_v = v.sizes[3];
+  plan.shape = {q.sizes[0], q.sizes[1], k.sizes[1], k.sizes[2], q.sizes[3]};
+  plan.shape.seqlen_q = q.sizes[2];
+  plan.shape.q_offset = options.job.shape.q_offset;
+  plan.shape.head_dim_v = v.sizes[3];
   plan.all_f64 = q.header.is_f64() && k.header.is_f64() && v.header.is_f64();
   constexpr Index kManyHeads = 16;
   if (options.layout == Layout::bhsd && plan.shape.num_heads > kManyHeads &&
@@ -158,7 +162,7 @@ InputPlan plan_files(const RunOptions& options) {
 
 void add_dout(const RunOptions& options, InputPlan& plan) {
   const NamedHeader dout = header_of("--dout", *options.dout, options);
-  const std::array<Index, 4> expected{plan.shape.batch, plan.shape.num_heads, plan.shape.seqlen,
+  const std::array<Index, 4> expected{plan.shape.batch, plan.shape.num_heads, plan.shape.queries(),
                                       plan.shape.value_dim()};
   if (dout.sizes != expected)
     throw InputError(fmt::format("{} but the output has shape ({}); accepted: equal shapes",
@@ -197,7 +201,6 @@ AttentionShape shape_of(const RunOptions& options) {
   AttentionShape shape = options.job.shape;
   if (shape.num_heads_kv == 0) shape.num_heads_kv = shape.num_heads;
   if (shape.seqlen == 0) shape.seqlen = kDefaultSeqlen;
-  if (shape.head_dim_v == shape.head_dim) shape.head_dim_v = 0;
   return shape;
 }
 
@@ -252,14 +255,17 @@ std::array<Index, 4> sizes_of_file(const char* flag, const std::string& path,
 }
 
 std::vector<float> joined_ranks(const char* flag, const RunOptions& options, Index width,
-                                const std::vector<std::vector<float>>& parts, Index heads) {
+                                const std::vector<std::vector<float>>& parts, Index heads,
+                                const AttentionShape* of_queries) {
   Problem job = options.job;
   job.world_size = static_cast<int>(parts.size());
-  job.shape.seqlen = 0;
-  for (const auto& part : parts) job.shape.seqlen += std::ssize(part) / width / heads;
+  if (of_queries != nullptr) job.shape = *of_queries;
+  Index seqlen = 0;
+  for (const auto& part : parts) seqlen += std::ssize(part) / width / heads;
+  if (of_queries == nullptr) job.shape = {.seqlen = seqlen};
   deal_out_as_given(job);
-  const Partition partition = job.partition_of_sequence();
-  std::vector<float> whole(heads * job.shape.seqlen * width);
+  const Partition partition = of_queries != nullptr ? job.partitions().queries : job.partitions();
+  std::vector<float> whole(heads * seqlen * width);
   for (int rank = 0; rank < job.world_size; ++rank) {
     const LocalRows rows = partition.rows_of(rank);
     const auto found = std::ssize(parts[rank]) / width / heads;
@@ -267,17 +273,18 @@ std::vector<float> joined_ranks(const char* flag, const RunOptions& options, Ind
       throw InputError(
           fmt::format("{}: {} rows in the file of rank {}; accepted: {}, as the partition "
                       "deals {} positions to {} ranks",
-                      flag, found, rank, rows.size(), job.shape.seqlen, job.world_size));
+                      flag, found, rank, rows.size(), seqlen, job.world_size));
     for (Index head = 0; head < heads; ++head)
       for (Index i = 0; i < found; ++i)
         std::copy_n(parts[rank].begin() + (head * found + i) * width, width,
-                    whole.begin() + (head * job.shape.seqlen + rows.global_position(i)) * width);
+                    whole.begin() + (head * seqlen + rows.global_position(i)) * width);
   }
   return whole;
 }
 
 std::vector<float> read_tensor(const char* flag, const std::string& path, const RunOptions& options,
-                               std::vector<std::string>* remarks) {
+                               std::vector<std::string>* remarks,
+                               const AttentionShape* of_queries) {
   std::vector<std::vector<float>> parts;
   std::array<Index, 4> sizes{};
   for (const std::string& file : files_of_ranks(path, options)) {
@@ -287,7 +294,7 @@ std::vector<float> read_tensor(const char* flag, const std::string& path, const 
     parts.push_back(from_layout(options.layout, sizes, std::move(array.values)));
   }
   if (path.find("{r}") == std::string::npos) return std::move(parts.front());
-  return joined_ranks(flag, options, sizes[3], parts, sizes[0] * sizes[1]);
+  return joined_ranks(flag, options, sizes[3], parts, sizes[0] * sizes[1], of_queries);
 }
 
 std::array<Index, 4> shape_in_file(Layout layout, const std::array<Index, 4>& sizes) {
@@ -316,10 +323,11 @@ InputPlan plan_inputs(const RunOptions& options) {
     plan.shape = shape_of(options);
   }
   if (options.q) {
-    validate(plan.shape);
+    with_dashes([&] { validate(plan.shape); });
   } else {
     validate_for_flags(plan.shape, [&] { validate(plan.shape); });
   }
+  plan.shape = plainest(plan.shape);
   if (options.dout) add_dout(options, plan);
   if (options.sink_logits) add_sinks(options, plan);
   return plan;
@@ -328,18 +336,18 @@ InputPlan plan_inputs(const RunOptions& options) {
 LoadedInputs load_inputs(const RunOptions& options, const InputPlan& plan) {
   const AttentionShape& shape = plan.shape;
   LoadedInputs loaded;
-  const auto file = [&](const char* flag, const std::string& path) {
-    return read_tensor(flag, path, options, &loaded.remarks);
+  const auto file = [&](const char* flag, const std::string& path, bool of_queries = false) {
+    return read_tensor(flag, path, options, &loaded.remarks, of_queries ? &shape : nullptr);
   };
   AttentionInputs& inputs = loaded.tensors;
   if (options.q) {
-    inputs.q = file("--q", *options.q);
+    inputs.q = file("--q", *options.q, true);
     inputs.k = file("--k", *options.k);
     inputs.v = file("--v", *options.v);
   } else {
     inputs = whole_inputs(*generated_rows(options, shape, text_of(options, plan)), shape);
   }
-  if (options.dout) inputs.dout = file("--dout", *options.dout);
+  if (options.dout) inputs.dout = file("--dout", *options.dout, true);
   return loaded;
 }
 

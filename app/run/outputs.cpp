@@ -93,13 +93,14 @@ void write_outputs(const RunOptions& options, const Problem& config, const RingR
     if (!path) return;
     const std::vector<float>& values = values_of(run.outputs, tensor);
     const std::array<Index, 4> sizes{shape.batch, heads_of(shape, tensor) / shape.batch,
-                                     shape.seqlen, width_of(shape, tensor)};
+                                     seqlen_of(shape, tensor), width_of(shape, tensor)};
     const auto in_file = shape_in_file(options.layout, sizes);
     write_tensor(flag, path, {in_file.begin() + (options.layout == Layout::thd), in_file.end()},
                  to_layout(options.layout, sizes, values));
   };
   write_rows("--out", options.out, Tensor::out);
-  write_tensor("--lse", options.lse, {shape.batch, shape.num_heads, shape.seqlen}, run.outputs.lse);
+  write_tensor("--lse", options.lse, {shape.batch, shape.num_heads, shape.queries()},
+               run.outputs.lse);
   write_rows("--dq", options.dq, Tensor::dq);
   write_rows("--dk", options.dk, Tensor::dk);
   write_rows("--dv", options.dv, Tensor::dv);

@@ -44,6 +44,7 @@ Problem on_one_rank(Problem config) {
   config.world_size = 1;
   config.scheme = default_scheme();
   config.partition = PartitionKind::contiguous;
+  config.partition_q.reset();
   config.injection.reset();
   return config;
 }
@@ -195,12 +196,12 @@ std::vector<float> Reference::rows_of(const AttentionOutputs& outputs, Tensor te
   const std::vector<float>& values = values_of(outputs, tensor);
   return is_key_side(tensor) || tensor == Tensor::dsink
              ? values
-             : chosen_rows(values, shape_.seqlen, queries_, width_of(shape_, tensor));
+             : chosen_rows(values, shape_.queries(), queries_, width_of(shape_, tensor));
 }
 
 Verdict Reference::judge(const AttentionOutputs& outputs) const {
-  const Index queries = queries_.empty() ? shape_.seqlen : std::ssize(queries_);
-  Verdict verdict{{}, queries, shape_.seqlen};
+  const Index queries = queries_.empty() ? shape_.queries() : std::ssize(queries_);
+  Verdict verdict{{}, queries, shape_.queries()};
   for (const Limits& limits : limits_) {
     const Tensor tensor = limits.tensor;
     const std::vector<double>& reference = values_of(oracle_, tensor);
@@ -297,6 +298,7 @@ Report make_report(const Problem& config, const RingRun& run, std::optional<Verd
                 .largest_loss = largest_loss(run.recording),
                 .verdict = std::move(verdict)};
   const Partition partition = config.partition_of_sequence();
+  const bool apart = config.deals_queries_apart();
   std::vector<std::vector<double>> work;
   for (int r = 0; r < config.world_size; ++r) {
     const auto at = static_cast<std::size_t>(r);
@@ -309,6 +311,7 @@ Report make_report(const Problem& config, const RingRun& run, std::optional<Verd
     report.ranks.push_back(
         {{"rank", r, "rank", 5},
          {"rows", partition.rows_of(r).size(), "rows", 10},
+         {apart ? "queries" : "", config.query_rows(r), apart ? "queries" : "", 10},
          {"pairs", rank.pairs, "pairs", 15},
          {"predicted_pairs", std::accumulate(predicted.begin(), predicted.end(), Index{0})},
          {"compute_s", rank.compute_s, "busy", 12, seconds_text},

@@ -79,14 +79,16 @@ std::vector<std::string> files_of_ranks(const std::string& path, const RunOption
 std::array<Index, 4> sizes_of_file(const char* flag, const std::string& path,
                                    const RunOptions& options);
 
-// Read a file in the layout, or the rows that the ranks' files hold by the partition, into the order
-// [batch, heads, seqlen, head_dim]. Add remarks on its values. Throw InputError.
+// Read a file in the layout, or the rows that the ranks' files hold by the partition (of the queries of a
+// shape, if one is given), into the order [batch, heads, seqlen, head_dim]. Add remarks on its values. Throw InputError.
 std::vector<float> read_tensor(const char* flag, const std::string& path, const RunOptions& options,
-                               std::vector<std::string>* remarks = nullptr);
+                               std::vector<std::string>* remarks = nullptr,
+                               const AttentionShape* of_queries = nullptr);
 // Put the parts of a tensor [heads, rows of a rank, width] into [heads, seqlen, width]. Throw an
 // InputError that names `flag` if a part has another number of rows than its rank.
 std::vector<float> joined_ranks(const char* flag, const RunOptions& options, Index width,
-                                const std::vector<std::vector<float>>& parts, Index heads);
+                                const std::vector<std::vector<float>>& parts, Index heads,
+                                const AttentionShape* of_queries = nullptr);
 
 // Return the shape that a tensor of `sizes` [batch, heads, seqlen, width] has in a file; thd: behind a 1.
 std::array<Index, 4> shape_in_file(Layout layout, const std::array<Index, 4>& sizes);

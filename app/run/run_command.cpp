@@ -52,7 +52,7 @@ void add_inputs(CommandFlags& flags, RunOptions& run) {
   flags.integer("--seed", run.seed, "of --random, --verify-rows and --inject jitter (0)", 0)
       .needs("--random or --verify-rows N");
   AttentionShape& shape = run.job.shape;
-  flags.row(shape, "batch", "batch entries ({}), for --text and --random as the next five")
+  flags.row(shape, "batch", "batch entries ({}), for --text and --random as the next six")
       .needs(made);
   for (const char* row : {"heads", "heads-kv"}) flags.row(shape, row).needs(made);
   flags.path("--sink-logits", run.sink_logits,
@@ -61,6 +61,12 @@ void add_inputs(CommandFlags& flags, RunOptions& run) {
   flags.row(shape, "seqlen", "positions (1024; of a text: all of it, divided by --batch)")
       .needs(made);
   for (const char* row : {"head-dim", "head-dim-v"}) flags.row(shape, row).needs(made);
+  flags
+      .row(shape, "seqlen-q",
+           "queries, fewer than keys: the last of the positions, or as --q-offset says; files say "
+           "it "
+           "by their shapes (all)")
+      .needs(made);
 }
 
 void add_ring(CommandFlags& flags, RunOptions& run) {
@@ -100,7 +106,7 @@ void add_ring(CommandFlags& flags, RunOptions& run) {
         for_flag("--scheme", [&] { set_scheme(run.job, text); });
       });
   run.job.hops = Hops::needed;
-  flags.row(run.job, "hops").row(run.job, "partition");
+  flags.row(run.job, "hops").row(run.job, "partition").row(run.job, "partition-q");
   flags.row(run.job, "speeds").needs("--partition searched");
   flags.path("--write-partition", run.write_partition,
              "write the rank of each position, .npy, as file: reads it");
@@ -226,6 +232,7 @@ void add_tensors(CommandFlags& flags, RunOptions& run) {
             "batch (bhsd)",
             [](const std::string& text) { return parse_name(text, kAllLayouts); })
       .needs(q);
+  flags.row(run.job.shape, "q-offset");
   constexpr double kMost = std::numeric_limits<float>::max();
   flags.number("--scale", run.job.softmax_scale,
                {-kMost, kMost, true, "a finite number that f32 can hold"},
@@ -276,6 +283,12 @@ void check_backend_has(const RunOptions& options, const Problem& config) {
                   options.mistaken ? "given with a numeric mistake of --inject"
                                    : "given with --backend " + name,
                   options.mistaken ? "one of them" : "it with --backend cpu or mpi");
+  if (config.deals_queries_apart())
+    contradiction(
+        options.mistaken ? "--inject" : "--backend",
+        fmt::format("{} given for {} queries and {} keys, dealt out apart",
+                    options.mistaken ? "a numeric mistake" : name, shape.queries(), shape.seqlen),
+        "equally many in one partition there, or --backend cpu or mpi");
   if (shape.value_dim() != shape.head_dim)
     contradiction(options.mistaken ? "--inject" : "--backend",
                   fmt::format("{} given for keys of {} values and values of {}",
@@ -433,9 +446,9 @@ class RunJob : public Job {
 
   Verdict verify() const {
     ProgressBar bar("reference");
-    const Index seqlen = config_.shape.seqlen;
+    const Index all = config_.shape.queries();
     const std::vector<Index> queries =
-        sampled_queries(seqlen, options_.verify_rows.value_or(seqlen), options_.seed);
+        sampled_queries(all, options_.verify_rows.value_or(all), options_.seed);
     return Reference(config_, loaded_.tensors, one_rank_runner_of(options_.backend, options_.cuda),
                      bar.callback(), queries)
         .judge(run_.outputs);

@@ -210,7 +210,8 @@ Fields rank_fields(const Simulated& simulated, int number) {
   const Problem& job = simulated.scenario.job;
   const Work& work = *simulated.work;
   const SimulatedRank& rank = simulated.simulation.ranks[number];
-  const double bytes = total_bytes(memory_parts(job, static_cast<double>(work.rows(number))));
+  const double bytes = total_bytes(memory_parts(job, static_cast<double>(job.query_rows(number)),
+                                                static_cast<double>(work.rows(number))));
   std::vector<Json> pairs_by_step;
   const bool has_steps = is_plain(job);
   const bool tells_steps = has_steps && job.world_size <= kMostWithSteps;

@@ -302,9 +302,10 @@ class NaiveAttention {
         options_(options),
         positions_(options.queries) {
     if (positions_.empty()) {
-      positions_.resize(shape.seqlen);
+      positions_.resize(shape.queries());
       std::iota(positions_.begin(), positions_.end(), Index{0});
     }
+    for (Index& position : positions_) position += shape.first_query();
     block_rows_ = options.block_rows > 0 ? min_of(options.block_rows, rows()) : rows();
     const Index query_heads = shape.batch * shape.num_heads;
     const Index kv_heads = shape.batch * shape.num_heads_kv;
@@ -397,15 +398,16 @@ class NaiveAttention {
 
   // Return the number of query rows of a head.
   Index rows() const { return static_cast<Index>(positions_.size()); }
-  bool has_every_query() const { return rows() == shape_.seqlen; }
+  bool has_every_query() const { return rows() == shape_.queries(); }
 
-  // Return the query rows at positions_ of a tensor [heads, seqlen, width]. `memory` holds them
+  // Return the query rows at positions_ of a tensor [heads, queries, width]. `memory` holds them
   // unless they are all rows.
   const T* chosen_rows(const T* data, Index heads, Index width, std::vector<T>& memory) const {
     if (has_every_query()) return data;
     for (Index head = 0; head < heads; ++head)
       for (const Index position : positions_) {
-        const T* const row = data + (head * shape_.seqlen + position) * width;
+        const T* const row =
+            data + (head * shape_.queries() + position - shape_.first_query()) * width;
         memory.insert(memory.end(), row, row + width);
       }
     return memory.data();

@@ -36,7 +36,7 @@ struct NaiveResult {
 struct NaiveOptions {
   Index block_rows = 0;  // query rows per block; 0: all (materialises seqlen x seqlen)
   int threads = 1;
-  // Compute only the query rows at these global positions (ascending); compute all if it is empty.
+  // Compute only these query rows, counted from the first (ascending); compute all if it is empty.
   std::vector<Index> queries;
   std::function<void(double)> progress;  // share done, in [0, 1]; called by one thread at a time
   bool with_bounds = false;              // bound the rows' errors; in f64 only

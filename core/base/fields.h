@@ -28,7 +28,8 @@ class Json {
   Json(const char* value) : Json(std::string_view(value)) {}
   Json(const std::string& value) : Json(std::string_view(value)) {}
   template <class T>
-  Json(const std::optional<T>& value) : Json(value ? Json(*value) : Json(nullptr)) {}
+  requires std::is_constructible_v<Json, const T&> Json(const std::optional<T>& value)
+      : Json(value ? Json(*value) : Json(nullptr)) {}
   template <class T>
   Json(const std::vector<T>& values) {
     for (const T& value : values) text_ += (text_.empty() ? "[" : ",") + Json(value).text_;

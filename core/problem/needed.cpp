@@ -23,9 +23,13 @@ struct Bounds {
 };
 
 // Call f(first, last) for stretches of `queries`, within each of which an end of the keys stays or
-// moves with the query.
+// moves with the query; for each query by itself if the keys lie at other strides.
 template <class F>
-void for_stretches(const Run& queries, const Bounds& bounds, F&& f) {
+void for_stretches(const Run& queries, const Bounds& bounds, Index stride_of_keys, F&& f) {
+  if (queries.stride != stride_of_keys) {
+    for (Index i = 0; i < queries.count; ++i) f(queries.position(i), queries.position(i));
+    return;
+  }
   Index cuts[] = {queries.rows_below(bounds.low - bounds.low_offset + 1),
                   queries.rows_below(bounds.high - bounds.high_offset + 1), queries.count};
   std::sort(std::begin(cuts), std::end(cuts));
@@ -97,7 +101,7 @@ std::vector<Interval> needed_rows(const Region& region, int k) {
   const LocalRows& keys = region.keys;
   const auto add = [&](const Run& queries, const Bounds& bounds) {
     if (queries.count == 0) return;
-    for_stretches(queries, bounds, [&](Index first, Index last) {
+    for_stretches(queries, bounds, keys.stride(), [&](Index first, Index last) {
       const Interval of_first = bounds.keys_of(first), of_last = bounds.keys_of(last);
       if (keys.stride() == 1) {
         if (of_first.size() > 0 || of_last.size() > 0)
@@ -192,15 +196,15 @@ void make_few(std::vector<Piece>& pieces, std::size_t most) {
   }
 }
 
-std::vector<Piece> pieces_of(const Mask& mask, const Partition& partition, int rank) {
-  const LocalRows block = partition.rows_of(rank);
-  const int n = partition.world_size, lanes = block.alternating ? 2 : 1;
+std::vector<Piece> pieces_of(const Mask& mask, const Partitions& deal, int rank) {
+  const LocalRows block = deal.rows_of(rank);
+  const int n = deal.world_size, lanes = block.alternating ? 2 : 1;
   const Index rows = ceil_div(block.size(), lanes);
   std::vector<std::vector<Interval>> needed[2];  // [lane][distance]
   std::vector<Index> cuts = {0, rows};
   for (int lane = 0; lane < lanes; ++lane)
     for (int distance = 1; distance < n; ++distance) {
-      const LocalRows queries = partition.rows_of((rank + distance) % n);
+      const LocalRows queries = deal.queries_of((rank + distance) % n);
       needed[lane].push_back(needed_rows({mask, queries, block}, lane));
       for (const Interval interval : needed[lane].back())
         cuts.insert(cuts.end(), {interval.first, interval.last});
@@ -236,11 +240,11 @@ std::vector<Piece> pieces_of(const Mask& mask, const Partition& partition, int r
 
 }  // namespace
 
-std::vector<BlockPart> parts_of_block(const Mask& mask, const Partition& partition, int rank,
+std::vector<BlockPart> parts_of_block(const Mask& mask, const Partitions& deal, int rank,
                                       PartOrder order) {
-  const LocalRows block = partition.rows_of(rank);
+  const LocalRows block = deal.rows_of(rank);
   const bool in_a_ring = order == PartOrder::farthest_first;
-  std::vector<Piece> pieces = pieces_of(mask, partition, rank);
+  std::vector<Piece> pieces = pieces_of(mask, deal, rank);
   if (in_a_ring)
     for (Piece& piece : pieces)
       for (std::vector<bool>& by : piece.by)  // who passes rows on has them as well
@@ -280,17 +284,17 @@ std::vector<BlockPart> parts_of_block(const Mask& mask, const Partition& partiti
   return parts;
 }
 
-bool saves_hops(const Mask& mask, const Partition& partition) {
-  const int n = partition.world_size;
+bool saves_hops(const Mask& mask, const Partitions& deal) {
+  const int n = deal.world_size;
   if (n == 1 || n > kMostPartedRanks) return false;
   Index stay = 0;  // rows that nobody needs at the end of the ring
   for (int rank = 0; rank < n; ++rank) {
-    const Region last{mask, partition.rows_of((rank + n - 1) % n), partition.rows_of(rank)};
+    const Region last{mask, deal.queries_of((rank + n - 1) % n), deal.rows_of(rank)};
     stay += last.keys.size();
     for (int lane = 0; lane < (last.keys.alternating ? 2 : 1); ++lane)
       for (const Interval interval : needed_rows(last, lane)) stay -= interval.size();
   }
-  return 4 * stay > partition.seqlen;
+  return 4 * stay > deal.seqlen;
 }
 
 }  // namespace ringscope

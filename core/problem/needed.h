@@ -30,7 +30,7 @@ struct BlockPart {
 enum class PartOrder { farthest_first, by_position };
 
 // Return the parts of a rank's block: at least one, and all of its rows.
-std::vector<BlockPart> parts_of_block(const Mask& mask, const Partition& partition, int rank,
+std::vector<BlockPart> parts_of_block(const Mask& mask, const Partitions& deal, int rank,
                                       PartOrder order);
 
 // Of more ranks, what each pair of them needs of each other is not worked out.
@@ -39,6 +39,6 @@ inline constexpr int kMostPartedRanks = 1024;
 // Return whether a ring is worth cutting blocks into parts for: whether more than a quarter of all rows
 // need not make the last hop. Zigzag ranks under a causal mask stay below it. Of their rows only
 // the sequence's last chunk may stay, 1 / (2 N), and no hop would become shorter.
-bool saves_hops(const Mask& mask, const Partition& partition);
+bool saves_hops(const Mask& mask, const Partitions& deal);
 
 }  // namespace ringscope

@@ -50,25 +50,27 @@ std::vector<DealtRun> runs_of_file(const std::string& path) {
   });
 }
 
-// Return each document of `mask` dealt to all ranks by `kind`, which is contiguous or zigzag.
-std::vector<DealtRun> runs_of_documents(const Mask& mask, PartitionKind kind, int world_size) {
+// Return the positions of each document of `mask` dealt to all ranks by `kind`, which is contiguous or zigzag.
+std::vector<DealtRun> runs_of_documents(const Mask& mask, PartitionKind kind, int world_size,
+                                        Interval positions) {
   const Index n = world_size, chunks = kind == PartitionKind::zigzag ? 2 * n : n;
   std::vector<DealtRun> runs;
   for (Index d = 0; d < mask.num_documents; ++d)
     for (Index k = 0; k < chunks; ++k)
       append(runs, static_cast<int>(k < n ? k : chunks - 1 - k),
-             balanced_chunk(mask.document(d).size(), chunks, k).count);
+             balanced_chunk(intersection(mask.document(d), positions).size(), chunks, k).count);
   return runs;
 }
 
 // Return how many blocks of `block` keys the queries of each block of as many attend, in whole or in
 // part.
-std::vector<Index> key_blocks_met(const Mask& mask, Index block) {
+std::vector<Index> key_blocks_met(const Mask& mask, Index block, Interval queries) {
   std::vector<Index> met;
   std::vector<Interval> blocks;  // of keys, that a query of the block meets
-  for (Index first = 0; first < mask.seqlen; first += min_of(block, mask.seqlen - first)) {
+  for (Index first = queries.first; first < queries.last;
+       first += min_of(block, queries.last - first)) {
     blocks.clear();
-    for (Index i = first; i < min_of(first + block, mask.seqlen); ++i)
+    for (Index i = first; i < min_of(first + block, queries.last); ++i)
       mask.for_allowed(i, [&](Interval keys) {
         blocks.push_back({keys.first / block, (keys.last - 1) / block + 1});
       });
@@ -86,8 +88,9 @@ std::vector<Index> key_blocks_met(const Mask& mask, Index block) {
 
 // Return blocks of queries dealt out by the work in them, the largest first: one to each rank, and then
 // one to each in the opposite order. Equal blocks keep their order.
-std::vector<DealtRun> runs_by_work(const Mask& mask, Index block, int world_size) {
-  const std::vector<Index> work = key_blocks_met(mask, block);
+std::vector<DealtRun> runs_by_work(const Mask& mask, Index block, int world_size,
+                                   Interval queries) {
+  const std::vector<Index> work = key_blocks_met(mask, block, queries);
   std::vector<std::size_t> order(work.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
@@ -99,7 +102,7 @@ std::vector<DealtRun> runs_by_work(const Mask& mask, Index block, int world_size
     rank_of[order[k]] = static_cast<int>(k / ranks % 2 == 0 ? place : ranks - 1 - place);
   }
   std::vector<DealtRun> runs;
-  Index left = mask.seqlen;
+  Index left = queries.size();
   for (const int rank : rank_of) {
     append(runs, rank, min_of(block, left));
     left -= min_of(block, left);
@@ -197,25 +200,26 @@ std::string PartitionSpec::identity() const {
   return name_ + " with the hash " + std::to_string(hash_of(numbers));
 }
 
-void PartitionSpec::deal_out(const Mask& mask, int world_size) {
+void PartitionSpec::deal_out(const Mask& mask, int world_size, Interval positions) {
   if (kind_ != PartitionKind::dealt || is_searched()) return;
   std::vector<DealtRun> runs;
   if (file_runs_ != nullptr) {
     runs = *file_runs_;
     Index length = 0;
     for (const DealtRun& run : runs) length += run.count;
-    if (length != mask.seqlen)
+    if (length != positions.size())
       throw InputError("an array of " + std::to_string(length) +
                        " ranks given; accepted: one for each of the " +
-                       std::to_string(mask.seqlen) + " positions");
+                       std::to_string(positions.size()) + " positions");
   } else if (const Index stripe = rows_after(kStriped, name_); stripe > 0) {
-    for (Index first = 0; first < mask.seqlen; first += min_of(stripe, mask.seqlen - first))
-      append(runs, static_cast<int>(first / stripe % world_size),
-             min_of(stripe, mask.seqlen - first));
+    const Index all = positions.size();
+    for (Index first = 0; first < all; first += min_of(stripe, all - first))
+      append(runs, static_cast<int>(first / stripe % world_size), min_of(stripe, all - first));
   } else if (const Index block = rows_after(kPtrr, name_); block > 0) {
-    runs = runs_by_work(mask, block, world_size);
+    runs = runs_by_work(mask, block, world_size, positions);
   } else if (mask.num_documents > 0) {
-    runs = runs_of_documents(mask, parse_partition(name_.substr(kDocuments.size())), world_size);
+    runs = runs_of_documents(mask, parse_partition(name_.substr(kDocuments.size())), world_size,
+                             positions);
   } else {
     throw InputError(
         "a mask without documents given; accepted: it together with --mask documents:L1,L2,...");

@@ -61,6 +61,7 @@ struct LocalRows {
   const Stretch* stretches = nullptr;
   Index num_stretches = 0;
   Index first_row = 0, end_row = 0;
+  Index distance = 0;  // by which the positions lie further on than the table says
 
   constexpr bool is_dealt() const { return stretches != nullptr; }
   constexpr Index size() const {
@@ -76,12 +77,20 @@ struct LocalRows {
     return rows;
   }
 
+  // Return the rows at positions that lie further on.
+  constexpr LocalRows moved(Index further) const {
+    LocalRows rows = *this;
+    rows.distance += further;
+    for (Run& run : rows.runs) run.first += further;
+    return rows;
+  }
+
   // Return the global position of local_row, which is in [0, size()).
   constexpr Index global_position(Index local_row) const {
     if (is_dealt()) {
       const Index row = first_row + local_row;
       const Stretch& stretch = stretches[stretch_of(row)];
-      return stretch.first + row - stretch.local_first;
+      return distance + stretch.first + row - stretch.local_first;
     }
     if (alternating) return runs[local_row & 1].position(local_row >> 1);
     return local_row < runs[0].count ? runs[0].position(local_row)
@@ -92,9 +101,10 @@ struct LocalRows {
   // local row at or after it.
   constexpr Index rows_below(Index global_position) const {
     if (is_dealt()) {
-      const Index k = last_at_or_before(&Stretch::first, global_position);
+      const Index position = global_position - distance;
+      const Index k = last_at_or_before(&Stretch::first, position);
       if (k < 0) return 0;
-      const Index row = min_of(stretches[k].local_first + global_position - stretches[k].first,
+      const Index row = min_of(stretches[k].local_first + position - stretches[k].first,
                                stretches[k + 1].local_first);
       return clamp(row - first_row, 0, size());
     }
@@ -129,7 +139,7 @@ struct LocalRows {
     for (Index k = stretch_of(begin); k < num_stretches && stretches[k].local_first < end; ++k) {
       const Stretch& stretch = stretches[k];
       const Index from = max_of(begin, stretch.local_first);
-      f(Run{stretch.first + from - stretch.local_first, 1,
+      f(Run{distance + stretch.first + from - stretch.local_first, 1,
             min_of(end, stretches[k + 1].local_first) - from});
     }
   }
@@ -241,6 +251,24 @@ struct Partition {
   }
 };
 
+// How the keys are dealt out, and the queries: as the keys are or, where there are fewer of them or they
+// have a partition of their own, by another one of their numbers. Query 0 stands at first_query.
+struct Partitions : Partition {
+  Partition queries;
+  Index first_query = 0;
+
+  constexpr Partitions() = default;
+  constexpr Partitions(const Partition& both)  // NOLINT: one partition deals both
+      : Partition(both), queries(both) {}
+  constexpr Partitions(const Partition& keys, const Partition& of_queries, Index first)
+      : Partition(keys), queries(of_queries), first_query(first) {}
+
+  // Return the positions of the queries that `rank` in [0, world_size) holds.
+  constexpr LocalRows queries_of(int rank) const {
+    return queries.rows_of(rank).moved(first_query);
+  }
+};
+
 // ---
 // Partitions as people write them: a fixed one, `striped:ROWS` (stripes of so many positions go to
 // the ranks in turn), `ptrr:ROWS` (blocks of so many, by the work in them: PyTorch's "processing-time
@@ -279,10 +307,11 @@ class PartitionSpec {
   // Return a text that differs where the name or a file's contents differ.
   std::string identity() const;
 
-  // Deal the positions of a sequence out, unless the partition is fixed or searched. Throw
-  // InputError for a file of another length or with a rank outside, and for a mask that has no
+  // Partitions the positions of a sequence out, or some of them, unless the partition is fixed or searched.
+  // Throw InputError for a file of another length or with a rank outside, and for a mask that has no
   // documents to deal.
-  void deal_out(const Mask& mask, int world_size);
+  void deal_out(const Mask& mask, int world_size) { deal_out(mask, world_size, {0, mask.seqlen}); }
+  void deal_out(const Mask& mask, int world_size, Interval positions);
   // Take the deal that a search found: `found` is dealt out. From then on the partition is of its
   // kind, but keeps its own name.
   void take(const PartitionSpec& found) {

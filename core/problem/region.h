@@ -11,7 +11,8 @@
 // in rows (under a documents mask O(documents that the tile crosses)).
 //
 // A mask in pieces (core/problem/mask.h) and rows that are dealt out by a table have the same sums,
-// piece by piece and run by run, or are counted row by row where that is less work.
+// piece by piece and run by run, or are counted row by row where that is less work. So are queries and
+// keys of different strides.
 #pragma once
 
 #include "core/problem/mask.h"
@@ -199,7 +200,8 @@ constexpr Index Region::pairs_by_rows(Interval q, Interval k) const {
 }
 
 constexpr Index Region::pairs(Interval q, Interval k) const {
-  if (queries.is_dealt() || keys.is_dealt() || mask.is_in_pieces()) {
+  if (queries.is_dealt() || keys.is_dealt() || mask.is_in_pieces() ||
+      queries.stride() != keys.stride()) {
     if (q.size() == 0 || k.size() == 0) return 0;
     const Index slices = mask.slice_from(queries.global_position(q.last - 1)) -
                          mask.slice_from(queries.global_position(q.first)) + 1;

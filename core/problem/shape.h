@@ -15,7 +15,9 @@ namespace ringscope {
 inline constexpr Index kMaxSeqlen = Index{1} << 31;
 
 // The sizes of the tensors, in C order: Q, K [batch, heads, seqlen, head_dim], and V, out with
-// value_dim() values in a row. Query head h reads kv head h / (num_heads / num_heads_kv).
+// value_dim() values in a row. Query head h reads kv head h / (num_heads / num_heads_kv). There may be
+// fewer queries than keys: query i stands at position first_query() + i, and Q, out, lse have queries()
+// rows. All else that is called seqlen counts keys.
 struct AttentionShape {
   Index batch = 1;
   Index num_heads = 1;
@@ -23,9 +25,15 @@ struct AttentionShape {
   Index seqlen = 1;
   Index head_dim = 1;
   Index head_dim_v = 0;  // of V and out; 0: head_dim
+  Index seqlen_q = 0;    // queries; 0: seqlen
+  Index q_offset = -1;   // position of query 0; -1: the queries are the last positions
 
   Index group_size() const { return num_heads / num_heads_kv; }
   constexpr Index value_dim() const { return head_dim_v > 0 ? head_dim_v : head_dim; }
+  constexpr Index queries() const { return seqlen_q > 0 ? seqlen_q : seqlen; }
+  constexpr Index first_query() const { return q_offset >= 0 ? q_offset : seqlen - queries(); }
+  // Return whether each position has a query.
+  constexpr bool is_square() const { return queries() == seqlen; }
   // Return the width of K and V together, halved: what decides costs where the two differ.
   constexpr Index mean_width() const { return ceil_div(head_dim + value_dim(), 2); }
   bool operator==(const AttentionShape&) const = default;
@@ -61,7 +69,7 @@ constexpr auto block_values(const AttentionShape& s, Rows rows) {
 }
 
 // Throw InputError unless every size is at least 1, heads divide by kv heads, seqlen is at most
-// kMaxSeqlen, and the bytes of every tensor (as f64) fit in 64 bits.
+// kMaxSeqlen, each query stands at one of its positions, and the bytes of every tensor (as f64) fit in 64 bits.
 inline void validate(const AttentionShape& shape) {
   require_between("batch", shape.batch, 1);
   require_between("heads", shape.num_heads, 1);
@@ -76,9 +84,19 @@ inline void validate(const AttentionShape& shape) {
   if (shape.seqlen > kMaxSeqlen)
     throw InputError("seqlen: " + std::to_string(shape.seqlen) + " given, at most " +
                      std::to_string(kMaxSeqlen) + " accepted");
+  require_between("seqlen-q", shape.queries(), 1, shape.seqlen);
+  require_between("q-offset", shape.first_query(), 0, shape.seqlen - shape.queries());
   checked_product(checked_values(shape.batch, shape.num_heads, shape.seqlen,
                                  max_of(shape.head_dim, shape.value_dim())),
                   8, "tensor size in bytes");
+}
+
+// Return the same shape, in which what is not given says what it would say by itself.
+constexpr AttentionShape plainest(AttentionShape shape) {
+  if (shape.head_dim_v == shape.head_dim) shape.head_dim_v = 0;
+  if (shape.seqlen_q == shape.seqlen) shape.seqlen_q = 0;
+  if (shape.q_offset == shape.seqlen - shape.queries()) shape.q_offset = -1;
+  return shape;
 }
 
 }  // namespace ringscope

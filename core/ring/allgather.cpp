@@ -21,7 +21,7 @@ class HeadSlice {
 
   const HeadShare& heads() const { return heads_; }
   Index queries_at() const {
-    return problem_.params.batch * heads_.first * problem_.rows(comm_.rank());
+    return problem_.params.batch * heads_.first * problem_.query_rows(comm_.rank());
   }
   int owner(int step) const { return RingSchedule{comm_.rank(), comm_.world_size()}.owner(step); }
   // Return the block of step `step`, and where its gradient is computed.
@@ -85,7 +85,7 @@ void allgather_forward(Communicator& comm, BlockBackend& backend, const RingProb
   Completion attended;
   for (int number = 0; number < problem.head_shares(); ++number) {
     HeadSlice slice(comm, problem, mine, number);
-    const QueryBlock q = mine.query_block(slice.queries_at(), problem.rows(rank));
+    const QueryBlock q = mine.query_block(slice.queries_at(), problem.query_rows(rank));
     const SoftmaxState state = mine.softmax_state(slice.queries_at());
     if (problem.head_shares() > 1) backend.use_heads(slice.heads());
     backend.begin(q, state);
@@ -106,7 +106,7 @@ KvGradient allgather_backward(Communicator& comm, BlockBackend& backend, const R
   KvGradient own;
   for (int number = 0; number < problem.head_shares(); ++number) {
     HeadSlice slice(comm, problem, mine, number);
-    const QueryBlock q = mine.query_block(slice.queries_at(), problem.rows(rank));
+    const QueryBlock q = mine.query_block(slice.queries_at(), problem.query_rows(rank));
     const BackwardState state = mine.backward_state(slice.queries_at());
     if (problem.head_shares() > 1) backend.use_heads(slice.heads());
     const Completion begun = backend.begin_backward(q, state);

@@ -48,9 +48,7 @@ class Caster {
     const bool last = step == last_attended_ && row + part.size() == rows(owner(step), step);
     return {pass_, step, owner(step), last};
   }
-  Region region(const BlockPart& part) const {
-    return {problem_.mask, problem_.partition.rows_of(comm_.rank()), part.rows};
-  }
+  Region region(const BlockPart& part) const { return problem_.region(comm_.rank(), part.rows); }
   std::byte* kv(int step, Index row) const {
     return (step == 0 ? mine_.own_kv() : mine_.extra_kv((step - 1) % 2)) +
            row * problem_.row_bytes(Payload::kv);
@@ -179,7 +177,7 @@ KvGradient groupcast_backward(Communicator& comm, BlockBackend& backend, const R
   if (caster.steps() > 1) take_back(caster.steps() - 1);
   backend.finish_backward({Pass::backward, caster.steps() - 1, comm.rank(), true}, q, state,
                           nullptr);
-  return {own, q.rows};
+  return {own, problem.rows(comm.rank())};
 }
 
 const Scheme kGroupcast{.name = "groupcast",

@@ -51,19 +51,20 @@ class HeadsMember {
   // Return the queries, and their state, of the rows of the member k places on, and what those of the
   // member j places on may attend of an owner's keys.
   QueryBlock queries(int k) const {
-    return mine_.query_block(queries_at(on(k)), rows(rank_of(on(k))));
+    return mine_.query_block(queries_at(on(k)), query_rows(rank_of(on(k))));
   }
   SoftmaxState softmax_state(int k) const { return mine_.softmax_state(queries_at(on(k))); }
   BackwardState backward_state(int k) const { return mine_.backward_state(queries_at(on(k))); }
   Region region(int j, int owner) const { return problem_.region(rank_of(on(j)), owner); }
   // Return where the heads of `member` lie in the rank's own rows.
   Index own_at(int member) const {
-    return problem_.params.batch * heads_of(member).first * rows(rank_);
+    return problem_.params.batch * heads_of(member).first * query_rows(rank_);
   }
-  Index rows(int rank) const { return problem_.rows(rank); }
+  Index rows(int rank) const { return problem_.rows(rank); }  // of keys
+  Index query_rows(int rank) const { return problem_.query_rows(rank); }
   // Return the rows, counted over the heads of `member`, of the member `of_rows`.
   Index query_rows_of(int member, int of_rows) const {
-    return problem_.params.batch * heads_of(member).num_heads * rows(rank_of(of_rows));
+    return problem_.params.batch * heads_of(member).num_heads * query_rows(rank_of(of_rows));
   }
   // Return the values of K and V, or of their gradients, of a rank's rows and a share of the heads.
   Index kv_values_of(const HeadShare& heads, int rank) const {
@@ -204,7 +205,7 @@ class GradientsAtHome {
   // at `here`, are added. In chunks, it is added later, so that the next chunk need not wait for it.
   Completion take(const HeadsMember& me, HeadMessages& messages, const StepInfo& step,
                   const std::vector<Completion>& sums, const Completion& here) {
-    const Index rows = me.queries(0).rows;
+    const Index rows = me.rows(me.rank_of(me.number()));
     Completion added = add(step, here), arrived;
     if (adds_own_)
       added = backend_.add(step, {me.own_gradient(me.number()), rows}, {me.share_to_add(1), rows},

@@ -49,7 +49,9 @@ struct Cell {
   // Return where the queries of the rank j places to the left lie, and the states that come in.
   Index queries_at(int j) const { return mine.slot(j % columns); }
   Index incoming_states() const { return mine.slot(columns); }
-  QueryBlock queries(int j) const { return mine.query_block(queries_at(j), problem.rows(left(j))); }
+  QueryBlock queries(int j) const {
+    return mine.query_block(queries_at(j), problem.query_rows(left(j)));
+  }
   std::byte* kv(int i) const { return i == 0 ? mine.own_kv() : mine.extra_kv((i - 1) % 2); }
   KvBlock block(int i) const { return {kv(i), problem.rows(up(i))}; }
   // Return the sum of the gradients of step i's block, where that of the earlier ranks comes in, and

@@ -27,9 +27,7 @@ struct PartRing {
   Completion arrived = {}, next = {};  // this step's part, and the next one's
 
   int owner(int step) const { return neighbour(comm.world_size() - step % comm.world_size()); }
-  Region region(int step) const {
-    return {problem.mask, problem.partition.rows_of(comm.rank()), keys(step)};
-  }
+  Region region(int step) const { return problem.region(comm.rank(), keys(step)); }
   Index rows(int step) const { return keys(step).size(); }
   KvBlock block(int step) const { return {kv(step), rows(step)}; }
 
@@ -138,7 +136,7 @@ KvGradient multi_ring_backward(Communicator& comm, BlockBackend& backend,
   for (std::size_t i = 0; i + 1 < rings.size(); ++i)
     backend.await(last, Payload::dkv, gradient_arrived[i]);
   backend.finish_backward(last, q, state, gradient_arrived.back());
-  return {mine.own_gradient(), q.rows};
+  return {mine.own_gradient(), problem.rows(comm.rank())};
 }
 
 namespace {

@@ -40,8 +40,7 @@ class Parts {
     for (const BlockPart& part : problem_.parted->of_owner[owner]) {
       if (part.at >= held && step > 0) break;
       const bool ends = step == last_attended_ && part.at + part.size() == held;
-      attend(StepInfo{pass, step, owner, ends},
-             Region{problem_.mask, problem_.partition.rows_of(ring_.rank), part.rows},
+      attend(StepInfo{pass, step, owner, ends}, problem_.region(ring_.rank, part.rows),
              KvBlock{at(data, part.at, Payload::kv), part.size()}, part.at);
     }
   }
@@ -147,7 +146,7 @@ KvGradient needed_backward(Communicator& comm, BlockBackend& backend, const Ring
   if (const Index travelled = parts.rows(ring.rank, 1); travelled > 0)
     backend.add(last, {own, travelled}, {returned, travelled}, nullptr);
   backend.finish_backward(last, q, state, nullptr);
-  return {own, q.rows};
+  return {own, problem.rows(ring.rank)};
 }
 
 // Both ways of the ring: blocks as they are (ring.h), and what is needed of them.

@@ -48,7 +48,7 @@ void pass_q_forward(Communicator& comm, BlockBackend& backend, const RingProblem
           messages.move_queries({step, at.queries(step), owner, at.queries(step + 1), next_owner},
                                 true, {here, attended});
     const StepInfo info{Pass::forward, step, ring.rank, ring.is_last(step)};
-    const QueryBlock q = mine.query_block(at.queries(step), problem.rows(owner));
+    const QueryBlock q = mine.query_block(at.queries(step), problem.query_rows(owner));
     const SoftmaxState computed = mine.softmax_state(at.computed(step));
     backend.begin(q, computed);
     attended = backend.attend(info, problem.region(owner, ring.rank), q, block, computed, here);
@@ -81,7 +81,7 @@ KvGradient pass_q_backward(Communicator& comm, BlockBackend& backend, const Ring
           messages.move_queries({step, at.queries(step), owner, at.queries(step + 1), next_owner},
                                 true, {here, attended});
     const StepInfo info{Pass::backward, step, ring.rank, ring.is_last(step)};
-    const QueryBlock q = mine.query_block(at.queries(step), problem.rows(owner));
+    const QueryBlock q = mine.query_block(at.queries(step), problem.query_rows(owner));
     BackwardState state = mine.backward_state(at.queries(step));
     state.out = nullptr;  // stays at home: delta came with the queries
     state.dq = mine.backward_state(at.computed(step)).dq;

@@ -54,11 +54,11 @@ Index pairs_of_share(const AttentionShape& shape, Index pairs, const HeadShare& 
   return pairs * (share.first + share.num_heads) / heads - pairs * share.first / heads;
 }
 
-PartedBlocks::PartedBlocks(const Mask& mask, const Partition& partition, PartOrder order) {
-  for (int owner = 0; owner < partition.world_size; ++owner) {
-    of_owner.push_back(parts_of_block(mask, partition, owner, order));
+PartedBlocks::PartedBlocks(const Mask& mask, const Partitions& deal, PartOrder order) {
+  for (int owner = 0; owner < deal.world_size; ++owner) {
+    of_owner.push_back(parts_of_block(mask, deal, owner, order));
     most_parts = std::max(most_parts, of_owner.back().size());
-    std::vector<int> stretches(static_cast<std::size_t>(partition.world_size), 0);
+    std::vector<int> stretches(static_cast<std::size_t>(deal.world_size), 0);
     std::vector<bool> before(stretches.size(), false);
     for (const BlockPart& part : of_owner.back()) {
       hops = std::max(hops, part.last);
@@ -82,11 +82,45 @@ Index PartedBlocks::rows(int owner, int hop) const {
 bool Problem::parts_blocks() const {
   if (scheme->parting == Parting::always) return world_size > 1;
   return scheme->parting == Parting::where_asked && hops == Hops::needed &&
-         saves_hops(mask.for_seqlen(shape.seqlen), partition_of_sequence());
+         saves_hops(mask.for_seqlen(shape.seqlen), partitions());
 }
 
 int Problem::used_kv_buffers() const {
   return scheme->course == Course::steps ? std::min(kv_buffers, world_size) : 0;
+}
+
+Partitions Problem::partitions() const {
+  if (!deals_queries_apart()) return partition_of_sequence();
+  return {partition_of_sequence(), partition_q.value_or(partition).of(shape.queries(), world_size),
+          shape.first_query()};
+}
+
+Region Problem::whole_region() const {
+  const auto all = [](Index rows) {
+    return Partition{PartitionKind::contiguous, rows, 1}.rows_of(0);
+  };
+  return {mask.for_seqlen(shape.seqlen), all(shape.queries()).moved(shape.first_query()),
+          all(shape.seqlen)};
+}
+
+void Problem::deal_out() {
+  const Mask whole = mask.for_seqlen(shape.seqlen);
+  partition.deal_out(whole, world_size);
+  if (is_q_by_partition) partition_q.reset();
+  is_q_by_partition = false;
+  if (!deals_queries_apart()) return;
+  if (partition_q && partition_q->is_searched())
+    throw InputError("'searched' given for the queries; accepted: the name of a partition");
+  // A table of the keys is none of fewer queries.
+  is_q_by_partition = !partition_q && partition == PartitionKind::dealt;
+  if (is_q_by_partition) partition_q = partition;
+  if (!partition_q) return;
+  try {
+    partition_q->deal_out(whole, world_size,
+                          {shape.first_query(), shape.first_query() + shape.queries()});
+  } catch (const InputError& error) {
+    throw InputError("queries, by '" + partition_q->name() + "': " + error.what());
+  }
 }
 
 double Problem::scale() const {
@@ -98,20 +132,30 @@ namespace {
 // Work out the parts of a job's blocks, or return those that were worked out last: all ranks of a run,
 // and all that is predicted of it, ask for the same.
 std::shared_ptr<const PartedBlocks> parted_blocks(const Problem& job, const RingProblem& problem) {
-  using Key = std::tuple<std::string, PartitionKind, const Assignment*, Index, int, PartOrder>;
+  using Key = std::tuple<std::string, PartitionKind, const Assignment*, Index, int, PartOrder,
+                         PartitionKind, const Assignment*, Index, Index>;
   struct Kept {
-    PartitionSpec deal;  // whose positions the parts point to
+    PartitionSpec deal;                       // whose positions the parts point to
+    std::optional<PartitionSpec> of_queries;  // whose address the key knows
     PartedBlocks blocks;
   };
   static std::mutex mutex;
   static Key last_key;
   static std::shared_ptr<const PartedBlocks> last;
-  Key key{job.mask.identity(), job.partition,  job.partition.assignment(),
-          job.shape.seqlen,    job.world_size, job.scheme->part_order};
+  Key key{job.mask.identity(),
+          job.partition,
+          job.partition.assignment(),
+          job.shape.seqlen,
+          job.world_size,
+          job.scheme->part_order,
+          problem.partition.queries.kind,
+          problem.partition.queries.assignment,
+          job.shape.queries(),
+          job.shape.first_query()};
   const std::lock_guard lock(mutex);
   if (last != nullptr && key == last_key) return last;
-  const auto kept = std::make_shared<const Kept>(
-      Kept{job.partition, {problem.mask, problem.partition, job.scheme->part_order}});
+  const auto kept = std::make_shared<const Kept>(Kept{
+      job.partition, job.partition_q, {problem.mask, problem.partition, job.scheme->part_order}});
   last = std::shared_ptr<const PartedBlocks>(kept, &kept->blocks);
   last_key = std::move(key);
   return last;
@@ -122,7 +166,7 @@ std::shared_ptr<const PartedBlocks> parted_blocks(const Problem& job, const Ring
 RingProblem Problem::ring_problem() const {
   RingProblem problem{{shape, dtype, scale(), has_sinks() ? sink_logits.data() : nullptr},
                       mask.for_seqlen(shape.seqlen),
-                      partition_of_sequence(),
+                      partitions(),
                       scheme,
                       numbers,
                       nodes};
@@ -146,6 +190,10 @@ Recording empty_recording(const Problem& config, std::string_view backend) {
   if (config.parts_blocks()) info.hops = name_of(Hops::needed);
   info.mask_slices = config.mask.slice_numbers();
   info.partition_runs = config.partition.numbers();
+  if (config.partition_q) {
+    info.partition_q = config.partition_q->recorded_name();
+    info.partition_q_runs = config.partition_q->numbers();
+  }
   info.dtype = name_of(config.dtype);
   info.shape = config.shape;
   info.sink_logits = config.has_sinks();

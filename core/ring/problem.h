@@ -52,7 +52,7 @@ struct PartedBlocks {
   std::vector<int> messages;   // by distance: the most messages that a cast's rank needs of another
   std::size_t most_parts = 0;  // of a block
 
-  PartedBlocks(const Mask& mask, const Partition& partition, PartOrder order);
+  PartedBlocks(const Mask& mask, const Partitions& deal, PartOrder order);
   // Return how many rows of an owner's block make its hop number `hop` > 0 around a ring. They are
   // its first parts, and all rows if `hop` is 0.
   Index rows(int owner, int hop) const;
@@ -61,7 +61,7 @@ struct PartedBlocks {
 struct RingProblem {
   AttentionParams params;
   Mask mask;
-  Partition partition;
+  Partitions partition;
   const Scheme* scheme = default_scheme();
   SchemeNumbers numbers = {1, 0};                        // as in Problem
   int nodes = 1;                                         // as in Problem
@@ -75,10 +75,13 @@ struct RingProblem {
   // Return in how many parts of the rows a rank's K and V lie, one part after the other.
   int row_parts() const { return layout().row_parts; }
 
+  // Return the rows of a rank's keys, and of its queries.
   Index rows(int rank) const { return partition.rows_of(rank).size(); }
-  // Return what `rank`'s queries may attend of `owner`'s keys.
-  Region region(int rank, int owner) const {
-    return {mask, partition.rows_of(rank), partition.rows_of(owner)};
+  Index query_rows(int rank) const { return partition.queries.rows_of(rank).size(); }
+  // Return what `rank`'s queries may attend of `owner`'s keys, or of some of them.
+  Region region(int rank, int owner) const { return region(rank, partition.rows_of(owner)); }
+  Region region(int rank, const LocalRows& keys) const {
+    return {mask, partition.queries_of(rank), keys};
   }
   // Return the bytes of a row of a KV block (K, V; storage type) or of its gradient (dK, dV; f32).
   Index row_bytes(Payload payload) const {
@@ -116,6 +119,9 @@ struct Problem {
   std::vector<float> sink_logits = {};                 // [heads], or empty: no learned sinks
   MaskSpec mask = {};
   PartitionSpec partition = {};  // dealt out before it is used, if it is not a fixed one
+  std::optional<PartitionSpec> partition_q =
+      std::nullopt;                // likewise, of queries; none: as keys are
+  bool is_q_by_partition = false;  // partition_q is a copy of partition, dealt out to fewer queries
   int world_size = 1;
   const Scheme* scheme = default_scheme();
   SchemeNumbers numbers = {1, 0};  // of the scheme; the second is 0 if it was not given
@@ -148,15 +154,23 @@ struct Problem {
     return scheme->course == Course::steps || scheme->course == Course::turns;
   }
   Partition partition_of_sequence() const { return partition.of(shape.seqlen, world_size); }
-  // Deal the positions out as the partition says; a searched one waits for its search. Throw
+  // Return how keys and queries are dealt out.
+  Partitions partitions() const;
+  bool deals_queries_apart() const { return partition_q.has_value() || !shape.is_square(); }
+  // Return what all queries may attend of all keys.
+  Region whole_region() const;
+  // Partitions the positions out as the partitions say; a searched one waits for its search. Throw
   // InputError as PartitionSpec::deal_out.
-  void deal_out() { partition.deal_out(mask.for_seqlen(shape.seqlen), world_size); }
+  void deal_out();
   bool has_sinks() const { return !sink_logits.empty(); }
   RingProblem ring_problem() const;  // points into this object's mask, partition and sinks
   // two_level. Throw an InputError when nodes don't divide world_size.
   int ranks_a_node() const;
+  // Return the rows of a rank's keys, and the most of any rank; and those of queries.
   Index rows(int rank) const { return partition_of_sequence().rows_of(rank).size(); }
   double max_rows() const { return static_cast<double>(partition_of_sequence().max_rows()); }
+  Index query_rows(int rank) const { return partitions().queries.rows_of(rank).size(); }
+  double max_query_rows() const { return static_cast<double>(partitions().queries.max_rows()); }
   double storage_bytes() const { return bytes_of(dtype); }  // of a value of Q, K, V
 };
 

@@ -16,6 +16,10 @@ inline void read_value(PartitionKind& to, std::string_view text, const MemberRow
   to = parse_partition(text);
 }
 
+inline void read_value(std::optional<PartitionSpec>& to, std::string_view text, const MemberRow&) {
+  to = PartitionSpec::parse(text);
+}
+
 inline constexpr const char* kMaskHelp =
     "full, causal, window:W, sink:K, prefix:P, documents:L1,L2,..., ranges:FILE, joined by + ({})";
 inline constexpr Range kSizes = {1, 0x1p31};
@@ -34,6 +38,13 @@ void describe(S& shape, F&& row) {
   row(MemberRow("head-dim-v", "N", "values per head of V and of the output (as --head-dim)")
           .in(kSizes),
       shape.head_dim_v);
+  row(MemberRow("seqlen-q", "N", "queries, the last of the positions or as --q-offset says (all)")
+          .in(kSizes),
+      shape.seqlen_q);
+  row(MemberRow("q-offset", "N",
+                "position of the first query, for fewer queries than keys (seqlen - seqlen-q)")
+          .in({0, 0x1p31}),
+      shape.q_offset);
 }
 
 template <class S, class F>
@@ -55,6 +66,10 @@ void describe(S& job, F&& row) {
                 "contiguous or zigzag")
           .swept(),
       job.partition);
+  row(MemberRow("partition-q", "PARTITION",
+                "which rank holds which queries, counted from the first (as --partition deals out "
+                "their number)"),
+      job.partition_q);
   row(MemberRow(
           "speeds", "S0,S1,...",
           "speed of each rank beside the others', for which a searched partition is dealt out "

@@ -52,7 +52,7 @@ class QueryMessages {
                   std::initializer_list<Completion> after) {
     std::byte* const bytes = reinterpret_cast<std::byte*>(base);
     const auto size = [&](int owner) {
-      return row_values(problem_.params, problem_.rows(owner)) * row_bytes;
+      return row_values(problem_.params, problem_.query_rows(owner)) * row_bytes;
     };
     const int sent = ends.send_owner, brought = ends.recv_owner;
     return comm_.exchange(

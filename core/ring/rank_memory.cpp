@@ -28,8 +28,9 @@ Index extra_kv_rows(const Problem& job) {
 
 }  // namespace
 
-Bill::Bill(const Problem& job, double rows)
+Bill::Bill(const Problem& job, double query_rows, double rows)
     : job_(job),
+      query_rows_(query_rows),
       rows_(rows),
       e_(job.storage_bytes()),
       block_(block_values(job.shape, job.max_rows())) {}
@@ -48,10 +49,10 @@ std::vector<MemoryPart> Bill::parts() {
     // What other layers keep for their backward pass: Q, K, V, O as stored, row_max, row_sum.
     add(Kind::other, "other layers' Q, K, V, O",
         static_cast<double>(job_.layers - 1) *
-            ((query_values(job_.shape, rows_) + out_values(job_.shape, rows_) +
+            ((query_values(job_.shape, query_rows_) + out_values(job_.shape, query_rows_) +
               block_values(job_.shape, rows_)) *
                  e_ +
-             12 * row_values(job_.shape, rows_)),
+             12 * row_values(job_.shape, query_rows_)),
         has_two_widths() ? "(L-1) (b c (d+v) (H+G) e + 12 b c H)"
                          : "(L-1) (2 b c d (H+G) e + 12 b c H)");
   add(Kind::other, "tile scratch",
@@ -89,13 +90,14 @@ void Bill::add_gradients(std::string name, int count) {
 void Bill::add_query_side(const Extras& x) {
   const auto d = static_cast<double>(job_.shape.head_dim);
   const auto v = static_cast<double>(job_.shape.value_dim());
-  const double own_rows = row_values(job_.shape, rows_);
-  const double slot_rows = static_cast<double>(job_.shape.batch * x.heads) * job_.max_rows();
+  const double own_rows = row_values(job_.shape, query_rows_);
+  const double slot_rows = static_cast<double>(job_.shape.batch * x.heads) * job_.max_query_rows();
+  const char* const c = job_.deals_queries_apart() ? "q" : "c";
   const auto add_rows = [&](Kind kind, const char* name, int slots, double bytes_of_row,
                             const char* unit) {
     add(kind, name, (own_rows + slots * slot_rows) * bytes_of_row,
-        slots == 0 ? fmt::format("b c H {}", unit)
-                   : fmt::format("(b c H + {} b c {}) {}", slots, x.heads, unit));
+        slots == 0 ? fmt::format("b {} H {}", c, unit)
+                   : fmt::format("(b {} H + {} b {} {}) {}", c, slots, c, x.heads, unit));
   };
   add_rows(Kind::q, "Q", x.q, d * e_, "d e");
   add_rows(Kind::out_accum, "output, f32", x.states, v * 4, has_two_widths() ? "4 v" : "4 d");
@@ -149,8 +151,8 @@ void Bill::add_blocks_and_extras(const Extras& x) {
                 extra * 4, formula(true));
 }
 
-std::vector<MemoryPart> memory_parts(const Problem& job, double rows) {
-  std::vector<MemoryPart> parts = Bill(job, rows).parts();
+std::vector<MemoryPart> memory_parts(const Problem& job, double query_rows, double rows) {
+  std::vector<MemoryPart> parts = Bill(job, query_rows, rows).parts();
   std::erase_if(parts, [](const MemoryPart& part) { return part.bytes == 0; });
   return parts;
 }
@@ -164,7 +166,7 @@ double total_bytes(const std::vector<MemoryPart>& parts) {
 RankMemory::RankMemory(const Problem& problem, int rank, MemorySpace& space)
     : meter_(space),
       rank_(rank),
-      rows_(problem.rows(rank)),
+      rows_(problem.query_rows(rank)),
       backward_(problem.backward),
       kv_buffers_(std::min(problem.kv_buffers, problem.world_size)),
       ranks_per_node_(problem.scheme->course == Course::turns ? problem.ranks_a_node()
@@ -174,7 +176,7 @@ RankMemory::RankMemory(const Problem& problem, int rank, MemorySpace& space)
       value_dim_(problem.shape.value_dim()),
       storage_bytes_(bytes_of(problem.dtype)) {
   if (const std::optional<Extras> extras = extras_of(problem))
-    slot_rows_ = problem.shape.batch * extras->heads * problem.partition_of_sequence().max_rows();
+    slot_rows_ = problem.shape.batch * extras->heads * problem.partitions().queries.max_rows();
   const auto allocate = [&]<class T>(Buffer<T>& buffer, double bytes) {
     if (!(bytes < 0x1p63)) throw std::bad_alloc();
     buffer = {&meter_, static_cast<Index>(bytes) / static_cast<Index>(sizeof(T))};
@@ -186,7 +188,8 @@ RankMemory::RankMemory(const Problem& problem, int rank, MemorySpace& space)
                                            ? row_bytes * static_cast<double>(problem.rows(i))
                                            : part.bytes / part.buffers);
   };
-  for (const MemoryPart& part : Bill(problem, static_cast<double>(rows_)).parts()) {
+  for (const MemoryPart& part :
+       Bill(problem, static_cast<double>(rows_), static_cast<double>(problem.rows(rank))).parts()) {
     const Kind kind = part.kind;
     const double rows = part.bytes / kStatisticsBytes;  // of the statistics
     if (kind == Kind::q) allocate(q, part.bytes);
@@ -206,7 +209,9 @@ RankMemory::RankMemory(const Problem& problem, int rank, MemorySpace& space)
 }
 
 Index RankMemory::predicted_bytes(const Problem& problem, int rank) {
-  std::vector<MemoryPart> parts = memory_parts(problem, static_cast<double>(problem.rows(rank)));
+  std::vector<MemoryPart> parts =
+      memory_parts(problem, static_cast<double>(problem.query_rows(rank)),
+                   static_cast<double>(problem.rows(rank)));
   std::erase_if(parts, [](const MemoryPart& part) { return part.kind == Kind::other; });
   return static_cast<Index>(total_bytes(parts));
 }

@@ -32,10 +32,11 @@ struct MemoryPart {
 };
 
 inline constexpr const char* kMemoryLetters =
-    "b batch, c rows of a rank, S seqlen, N world_size, H heads, G kv heads, d head_dim, v "
+    "b batch, c rows of a rank, q its queries if they are others, S seqlen, N world_size, H heads, "
+    "G kv heads, d head_dim, v "
     "head_dim_v, e bytes of a stored value, L layers";
 
-// Return the bill of a rank with `rows` rows at its peak, during one layer's attention, also for
+// Return the bill of a rank with so many rows of queries and of keys at its peak, during one layer's attention, also for
 // Ulysses and two-level rings. Omit parts of 0 bytes.
 //
 //   always         Q, out_accum, row_max, row_sum, lse, tile scratch
@@ -45,14 +46,17 @@ inline constexpr const char* kMemoryLetters =
 //   others         the rank's own blocks, and what the scheme's extras count
 //   with backward  dO, dQ, delta; f32 gradients of KV blocks: being summed, being sent, incoming
 //                  (all-gather: those of all owners, and the incoming one)
-std::vector<MemoryPart> memory_parts(const Problem& job, double rows);
+std::vector<MemoryPart> memory_parts(const Problem& job, double query_rows, double rows);
+inline std::vector<MemoryPart> memory_parts(const Problem& job, double rows) {
+  return memory_parts(job, rows, rows);
+}
 
 double total_bytes(const std::vector<MemoryPart>& parts);
 
 // Collects the parts of a bill.
 class Bill {
  public:
-  Bill(const Problem& job, double rows);
+  Bill(const Problem& job, double query_rows, double rows);
   std::vector<MemoryPart> parts();
 
   // What schemes add: buffers for as many of the largest KV blocks, and for their gradients; those of a
@@ -76,7 +80,7 @@ class Bill {
   void add_blocks_and_extras(const Extras& extras);
 
   const Problem& job_;
-  double rows_;
+  double query_rows_, rows_;
   double e_;      // bytes of a stored value
   double block_;  // values of the largest KV block
   std::vector<MemoryPart> parts_;

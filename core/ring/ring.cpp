@@ -74,7 +74,8 @@ KvGradient ring_backward(Communicator& comm, BlockBackend& backend, const RingPr
   const Completion begun = backend.begin_backward(q, state);
 
   KvHops hops(comm, problem, mine, Pass::backward, begun);  // begun: forward is over
-  Completion gradient_arrived;  // the sum of the earlier ranks for this step's block
+  Completion gradient_arrived;  // the sum of the earlier ranks for this step's block, in `incoming`
+  float* const incoming = mine.incoming_gradient();
   for (int step = 0; step < ring.steps(); ++step) {
     hops.start(step);
     const int owner = ring.owner(step), next_owner = ring.owner(step + 1);
@@ -85,9 +86,7 @@ KvGradient ring_backward(Communicator& comm, BlockBackend& backend, const RingPr
                                                         block, state, gradient, hops.arrived(step));
     hops.consumed(step, attended);
     Completion summed = attended;
-    if (step > 0)
-      summed =
-          backend.add(info, gradient, {mine.incoming_gradient(), gradient.rows}, gradient_arrived);
+    if (step > 0) summed = backend.add(info, gradient, {incoming, gradient.rows}, gradient_arrived);
 
     if (ring.world_size > 1)
       gradient_arrived = comm.exchange({.pass = Pass::backward,
@@ -97,14 +96,14 @@ KvGradient ring_backward(Communicator& comm, BlockBackend& backend, const RingPr
                                         .send = gradient.data,
                                         .send_bytes = problem.gradient_bytes(owner),
                                         .recv_owner = next_owner,
-                                        .recv = mine.incoming_gradient(),
+                                        .recv = incoming,
                                         .recv_bytes = problem.gradient_bytes(next_owner)},
                                        {summed});
   }
 
   backend.finish_backward({Pass::backward, ring.steps() - 1, ring.rank, true}, q, state,
                           gradient_arrived);
-  return {ring.world_size > 1 ? mine.incoming_gradient() : mine.gradient_at_step(0), q.rows};
+  return {ring.world_size > 1 ? incoming : mine.gradient_at_step(0), problem.rows(ring.rank)};
 }
 
 }  // namespace ringscope

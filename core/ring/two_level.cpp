@@ -172,7 +172,7 @@ KvGradient two_level_backward(Communicator& comm, BlockBackend& backend, const R
       exchange_gradient(Way::ring, last_step, ring.next_here(), mine.node_gradient(ring.nodes),
                         ring.rank, mine.incoming_gradient(), from_node);
   backend.finish_backward({Pass::backward, last_step, ring.rank, true}, q, state, home);
-  return {mine.incoming_gradient(), q.rows};
+  return {mine.incoming_gradient(), problem.rows(ring.rank)};
 }
 
 namespace {

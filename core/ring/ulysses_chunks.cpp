@@ -56,7 +56,7 @@ class Chunk {
     }
     return home;
   }
-  KvBlock block(int k) const { return {me.kv(0, me.on(k)), me.queries(k).rows}; }
+  KvBlock block(int k) const { return {me.kv(0, me.on(k)), me.rows(me.rank_of(me.on(k)))}; }
 
   const HeadsMember me;
   HeadMessages messages;
@@ -101,7 +101,7 @@ void ulysses_chunks_forward(Communicator& comm, BlockBackend& backend, const Rin
   }
   const StepInfo last{Pass::forward, comm.world_size() - 1, comm.rank(), true};
   backend.await(last, Payload::dkv, home);
-  const Index rows = problem.rows(comm.rank());
+  const Index rows = problem.query_rows(comm.rank());
   for (int share = 0; share < problem.head_shares(); ++share) {  // as they lie
     const HeadShare heads = problem.heads_of(share);
     const Index at = problem.params.batch * heads.first * rows;

@@ -33,7 +33,8 @@ void RandomRows::get(const RowsOfHead& piece, float* to) {
   }
   const RandomTensor stream = stream_of(piece.tensor);
   for (Index row = piece.first; row < piece.end; ++row) {
-    const Index first = (piece.head * shape_.seqlen + piece.rows.global_position(row)) * width;
+    const Index first =
+        (piece.head * seqlen_of(shape_, piece.tensor) + piece.rows.global_position(row)) * width;
     for (Index d = 0; d < width; ++d) *to++ = static_cast<float>(normal(seed_, stream, first + d));
   }
 }
@@ -152,8 +153,9 @@ void TextRows::get(const RowsOfHead& piece, float* to) {
   feature_.resize(static_cast<std::size_t>(width_of(shape_, piece.tensor)));
   const Index heads = is_key_side(piece.tensor) ? shape_.num_heads_kv : shape_.num_heads;
   turn_to(piece.head / heads);
+  const Index first = is_key_side(piece.tensor) ? 0 : shape_.first_query();
   for (Index row = piece.first; row < piece.end; ++row) {
-    make_feature(piece.tensor, piece.head % heads, piece.rows.global_position(row));
+    make_feature(piece.tensor, piece.head % heads, first + piece.rows.global_position(row));
     for (const double x : feature_) *to++ = static_cast<float>(x);
   }
 }

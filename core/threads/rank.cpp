@@ -70,7 +70,6 @@ Rank::Rank(const Problem& config, const RingProblem& problem, int rank, MemorySp
     : config_(config),
       problem_(problem),
       rank_(rank),
-      rows_(problem.partition.rows_of(rank)),
       space_(space),
       memory_(config, rank, space),
       counts_(count_loop(config, rank, false)),
@@ -82,7 +81,8 @@ void Rank::take_inputs(RowSource& inputs) {
     std::vector<float> values(piece_values(shape));
     std::vector<Stored> stored(values.size());
     const auto take = [&](Tensor tensor, std::byte* local) {
-      for_each_piece(shape, tensor, rows_, [&](const RowsOfHead& piece) {
+      const LocalRows rows = rows_of(tensor, problem_, rank_);
+      for_each_piece(shape, tensor, rows, [&](const RowsOfHead& piece) {
         inputs.get(piece, values.data());
         pulse_.tick();
         const Index width = width_of(shape, tensor), count = piece.count() * width;
@@ -130,7 +130,8 @@ void Rank::give_sink_gradients(RowSink& outputs) const {
   std::vector<float> out(piece_values(shape)), lse(out.size());
   visit_dtype(config_.dtype, [&]<class Stored>(Stored) {
     std::vector<Stored> dout(out.size());
-    for_each_piece(shape, Tensor::out, rows_, [&](const RowsOfHead& piece) {
+    const LocalRows rows = rows_of(Tensor::out, problem_, rank_);
+    for_each_piece(shape, Tensor::out, rows, [&](const RowsOfHead& piece) {
       const auto part_of = [&](Tensor tensor) {
         return RowsOfHead{tensor, piece.head, piece.rows, piece.first, piece.end};
       };
@@ -159,7 +160,8 @@ void Rank::give_outputs(RowSink& outputs) const {
   std::vector<float> values(piece_values(shape));
   const auto give = [&](Tensor tensor, const float* local) {
     const Index width = width_of(shape, tensor);
-    for_each_piece(shape, tensor, rows_, [&](const RowsOfHead& piece) {
+    const LocalRows rows = rows_of(tensor, problem_, rank_);
+    for_each_piece(shape, tensor, rows, [&](const RowsOfHead& piece) {
       const Index count = piece.count() * width;
       copy_out(piece, local, values.data());
       if (tensor != Tensor::lse)

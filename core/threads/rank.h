@@ -12,7 +12,9 @@ namespace ringscope {
 
 // Return the rows of a tensor that a rank takes in or gives out.
 inline LocalRows rows_of(Tensor tensor, const RingProblem& problem, int rank) {
-  return tensor == Tensor::dsink ? kOneRow : problem.partition.rows_of(rank);
+  if (tensor == Tensor::dsink) return kOneRow;
+  return is_key_side(tensor) ? problem.partition.rows_of(rank)
+                             : problem.partition.queries.rows_of(rank);
 }
 
 class Rank {
@@ -53,7 +55,6 @@ class Rank {
   const Problem& config_;
   const RingProblem& problem_;
   int rank_;
-  LocalRows rows_;
   MemorySpace& space_;
   RankMemory memory_;
   LoopCounts counts_;

@@ -29,14 +29,15 @@ void AttentionOutputs::resize(const AttentionShape& shape, std::span<const Tenso
 }
 
 AttentionInputs whole_inputs(RowSource& rows, const AttentionShape& shape) {
-  const LocalRows all = Partition{PartitionKind::contiguous, shape.seqlen, 1}.rows_of(0);
   AttentionInputs inputs;
   for (const Tensor tensor : {Tensor::q, Tensor::k, Tensor::v}) {
     std::vector<float>& values = inputs.*kInputs[static_cast<int>(tensor)];
-    const Index head_values = shape.seqlen * width_of(shape, tensor);
+    const Index rows_of_head = seqlen_of(shape, tensor);
+    const LocalRows all = Partition{PartitionKind::contiguous, rows_of_head, 1}.rows_of(0);
+    const Index head_values = rows_of_head * width_of(shape, tensor);
     values.resize(static_cast<std::size_t>(heads_of(shape, tensor) * head_values));
     for (Index head = 0; head < heads_of(shape, tensor); ++head)
-      rows.get({tensor, head, all, 0, shape.seqlen}, values.data() + head * head_values);
+      rows.get({tensor, head, all, 0, rows_of_head}, values.data() + head * head_values);
   }
   return inputs;
 }

@@ -42,7 +42,8 @@ constexpr Index heads_of(const AttentionShape& shape, Tensor tensor) {
   return shape.batch * (is_key_side(tensor) ? shape.num_heads_kv : shape.num_heads);
 }
 constexpr Index seqlen_of(const AttentionShape& shape, Tensor tensor) {
-  return tensor == Tensor::dsink ? 1 : shape.seqlen;
+  if (tensor == Tensor::dsink) return 1;
+  return is_key_side(tensor) ? shape.seqlen : shape.queries();
 }
 constexpr Index width_of(const AttentionShape& shape, Tensor tensor) {
   if (tensor == Tensor::lse || tensor == Tensor::dsink) return 1;
@@ -51,7 +52,8 @@ constexpr Index width_of(const AttentionShape& shape, Tensor tensor) {
   return is_of_values ? shape.value_dim() : shape.head_dim;
 }
 
-// Rows [first, end) of a rank's local rows in one head, counted over batch entries and heads.
+// Rows [first, end) of a rank's local rows in one head, counted over batch entries and heads. `rows` are
+// places in the tensor: of queries, from the first query on.
 struct RowsOfHead {
   Tensor tensor;
   Index head;

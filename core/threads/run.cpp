@@ -35,9 +35,9 @@ WholeInputs checked_rows(const Problem& config, const AttentionInputs& inputs) {
   const auto fits = [](const std::vector<float>& values, Index count) {
     return std::ssize(values) == count;
   };
-  if (!fits(inputs.q, query_values(s, s.seqlen)) || !fits(inputs.k, kv_values(s, s.seqlen)) ||
+  if (!fits(inputs.q, query_values(s, s.queries())) || !fits(inputs.k, kv_values(s, s.seqlen)) ||
       !fits(inputs.v, block_values(s, s.seqlen) - kv_values(s, s.seqlen)) ||
-      !(inputs.dout.empty() || fits(inputs.dout, out_values(s, s.seqlen))))
+      !(inputs.dout.empty() || fits(inputs.dout, out_values(s, s.queries()))))
     throw InputError("the input tensors do not have the sizes that the shape says");
   return {s, inputs};
 }
@@ -143,8 +143,7 @@ RingRun run_ranks(const Problem& config, RowSource& rows, Engine& engine,
   }
   // Engines are destroyed before the ranks, whose memory they may still touch.
   RankEngines engines;
-  const LocalRows all = Partition{PartitionKind::contiguous, config.shape.seqlen, 1}.rows_of(0);
-  const auto pairs = static_cast<double>(Region{problem.mask, all, all}.pairs());
+  const auto pairs = static_cast<double>(config.whole_region().pairs());
   const Engine::Listener listener = progress_listener(progress, (config.backward ? 2 : 1) * pairs);
   for (const auto& rank : ranks)
     of_rank(rank->rank(), [&] { engines.push_back(engine.make(*rank, listener)); });

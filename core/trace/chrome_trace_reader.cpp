@@ -168,6 +168,7 @@ class TraceReader {
         return read_inside(TracePlace::args);
       case EventField::mask_slices:
       case EventField::partition_runs:
+      case EventField::q_runs:
       case EventField::clock_offset_ns:
       case EventField::clock_error_ns:
       case EventField::dropped_events:

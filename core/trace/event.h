@@ -322,6 +322,8 @@ struct RunInfo {
   // Of a ranges mask: its slices (MaskSpec::slice_numbers). Of a partition that is not a fixed one:
   // its runs (PartitionSpec::numbers). Otherwise empty.
   std::vector<std::int64_t> mask_slices, partition_runs;
+  std::string partition_q;  // of the queries, if they have their own; and its runs, likewise
+  std::vector<std::int64_t> partition_q_runs;
   std::string scheme = "ring";
   std::optional<Travel> travel;  // what the scheme sends; older recordings do not say it
   std::string hops;              // "needed" where no more is sent than ranks need, or empty

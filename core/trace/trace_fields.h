@@ -74,6 +74,10 @@ enum class TracePlace : std::uint8_t {
   FIELD(ring, dropped_events, "dropped_events")   \
   FIELD(ring, dropped_stamps, "dropped_stamps")   \
   FIELD(ring, sink_logits, "sink_logits")         \
+  FIELD(ring, partition_q, "partition_q")         \
+  FIELD(ring, q_runs, "partition_q_runs")         \
+  FIELD(shape, seqlen_q, "seqlen_q")              \
+  FIELD(shape, q_offset, "q_offset")              \
   FIELD(shape, batch, "batch")                    \
   FIELD(shape, num_heads, "num_heads")            \
   FIELD(shape, num_heads_kv, "num_heads_kv")      \
@@ -188,6 +192,8 @@ void for_fields(Info& info, Dropped& dropped, F&& f) {
   f(E::mask, info.mask);
   f(E::mask_slices, info.mask_slices, kMayLack);
   f(E::partition_runs, info.partition_runs, kMayLack);
+  f(E::partition_q, info.partition_q, kMayLack);
+  f(E::q_runs, info.partition_q_runs, kMayLack);
   f(E::scheme, info.scheme);
   f.part(E::travels, info.travel, [&](auto& travel) {
     f(E::travels, travel.what);
@@ -203,6 +209,8 @@ void for_fields(Info& info, Dropped& dropped, F&& f) {
     f(E::seqlen, info.shape.seqlen, {1});
     f(E::head_dim, info.shape.head_dim, {1});
     f(E::head_dim_v, info.shape.head_dim_v, {1, INT64_MAX, true});
+    f(E::seqlen_q, info.shape.seqlen_q, {1, INT64_MAX, true});
+    f(E::q_offset, info.shape.q_offset, {0, INT64_MAX, true});
   });
   f(E::sink_logits, info.sink_logits, {1, 1, true});
   f(E::dtype, info.dtype);

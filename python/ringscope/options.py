@@ -75,6 +75,9 @@ class Problem(TypedDict, total=False):
 
 
 class RunOptions(Problem, total=False):
+    seqlen_q: Size
+    q_offset: Size
+    partition_q: Any
     head_dim_v: Size
     layout: Layout
     scale: float
@@ -133,6 +136,9 @@ class PlanOptions(Machine, total=False):
 
 
 class SimulateOptions(Machine, total=False):
+    seqlen_q: Size
+    q_offset: Size
+    partition_q: Any
     head_dim_v: Size
     kv_buffers: Union[int, Literal["in-step"]]
     placement: Literal["block", "cyclic"]

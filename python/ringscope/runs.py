@@ -67,7 +67,8 @@ def run(
     with Files() as files:
         for name in ("q", "k", "v", "dout", "sink_logits"):
             flags[name] = files.path(name, flags[name])
-        flags["partition"] = files.partition(flags.get("partition"))
+        for name in ("partition", "partition_q"):
+            flags[name] = files.partition(flags.get(name))
         paths = {name: files.folder / f"{name}.made.npy" for name in outputs}
         words = flags_of({**flags, **paths})
         answer = run_json("run", words, lambda answer: Run(to_dict(answer)), accepted=(0, 1))

@@ -95,11 +95,13 @@ class ProcessRun {
   void move_rows(int peer, std::span<const Tensor> tensors, RowSource& from, RowSink& to) const {
     const AttentionShape& shape = config_.shape;
     std::vector<float> values(piece_values(shape));
-    for (const Tensor tensor : tensors)
-      for_each_piece(shape, tensor, rows_of(tensor, problem_, peer), [&](const RowsOfHead& piece) {
+    for (const Tensor tensor : tensors) {
+      const LocalRows rows = rows_of(tensor, problem_, peer);
+      for_each_piece(shape, tensor, rows, [&](const RowsOfHead& piece) {
         from.get(piece, values.data());
         to.put(piece, values.data());
       });
+    }
   }
 
   void go_round(const Progress& progress) {

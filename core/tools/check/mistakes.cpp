@@ -132,7 +132,7 @@ CheckedInputs stored_inputs(const Problem& config, const AttentionInputs& inputs
     return stored_as(config.dtype, {values.begin(), values.end()});
   };
   CheckedInputs all{stored(inputs.q), stored(inputs.k), stored(inputs.v), {}};
-  const auto of_out = static_cast<std::size_t>(out_values(config.shape, config.shape.seqlen));
+  const auto of_out = static_cast<std::size_t>(out_values(config.shape, config.shape.queries()));
   if (config.backward)
     all.dout = inputs.dout.empty() ? std::vector<double>(of_out, 1.0) : stored(inputs.dout);
   return all;

@@ -8,11 +8,7 @@
 
 namespace ringscope {
 
-double total_pairs(const Problem& job) {
-  const Mask mask = job.mask.for_seqlen(job.shape.seqlen);
-  const LocalRows all = Partition{PartitionKind::contiguous, job.shape.seqlen, 1}.rows_of(0);
-  return static_cast<double>(Region{mask, all, all}.pairs());
-}
+double total_pairs(const Problem& job) { return static_cast<double>(job.whole_region().pairs()); }
 
 TileAmounts tile_amounts(const Region& region) {
   TileAmounts amounts;
@@ -106,14 +102,16 @@ int busiest_sender(const Problem& job) {
 AllToAlls all_to_alls_of(const Problem& job, Pass pass, int rank) {
   if (job.world_size == 1) return {};
   const double mine = rows_of(job, rank), others = static_cast<double>(job.shape.seqlen) - mine;
+  const auto my_queries = static_cast<double>(job.query_rows(rank));
+  const double other_queries = static_cast<double>(job.shape.queries()) - my_queries;
   const double n = job.world_size;
   const AttentionShape& s = job.shape;
   // (N-1)/N of the heads of its own rows go there, and its share of those of the others' rows back.
   const bool forward = pass == Pass::forward;
   const double there =
-      forward ? query_values(s, mine) + block_values(s, mine) : out_values(s, mine);
-  const double back =
-      forward ? out_values(s, others) : query_values(s, others) + block_values(s, others);
+      forward ? query_values(s, my_queries) + block_values(s, mine) : out_values(s, my_queries);
+  const double back = forward ? out_values(s, other_queries)
+                              : query_values(s, other_queries) + block_values(s, others);
   return {there * job.storage_bytes() * (n - 1) / n, back * job.storage_bytes() / n};
 }
 
@@ -127,6 +125,8 @@ double gradient_hop_bytes(const Problem& job) {
   return block_values(job.shape, job.max_rows()) * kGradientBytes;
 }
 
-double peak_bytes(const Problem& job) { return total_bytes(memory_parts(job, job.max_rows())); }
+double peak_bytes(const Problem& job) {
+  return total_bytes(memory_parts(job, job.max_query_rows(), job.max_rows()));
+}
 
 }  // namespace ringscope

@@ -72,7 +72,7 @@ Balance balance_of(const Problem& job) {
     return balance;
   }
   const Mask mask = job.mask.for_seqlen(job.shape.seqlen);
-  const Partition partition = job.partition_of_sequence();
+  const Partitions deal = job.partitions();
   const std::vector<int> ranks = ranks_of(job, mask);
   balance.sampled = std::ssize(ranks) < n;
   std::vector<double> totals(ranks.size(), 0);
@@ -80,7 +80,7 @@ Balance balance_of(const Problem& job) {
     double slowest = 0;
     for (std::size_t k = 0; k < ranks.size(); ++k) {
       const int owner = RingSchedule{ranks[k], n}.owner(step);
-      const Region region{mask, partition.rows_of(ranks[k]), partition.rows_of(owner)};
+      const Region region{mask, deal.queries_of(ranks[k]), deal.rows_of(owner)};
       const auto pairs = static_cast<double>(region.pairs());
       slowest = std::max(slowest, pairs);
       totals[k] += pairs;

@@ -42,7 +42,7 @@ double compute_seconds(const Problem& job, const Rates& rates, Pass pass, double
 }
 
 double least_share(const Problem& job, const Balance& balance) {
-  double least = job.max_rows() * job.max_rows();
+  double least = job.max_query_rows() * job.max_rows();
   const double whole = least;
   for (const StepWork& step : balance.steps)
     if (step.has_hop) least = std::min(least, step.slowest);

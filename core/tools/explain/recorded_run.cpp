@@ -96,6 +96,9 @@ Problem recorded_job(const RunInfo& info) {
   static_cast<void>(job.mask.for_seqlen(info.shape.seqlen));  // throws if it does not fit
   job.partition = PartitionSpec::recorded(info.partition, info.partition_runs, info.shape.seqlen,
                                           info.world_size);
+  if (!info.partition_q.empty())
+    job.partition_q = PartitionSpec::recorded(info.partition_q, info.partition_q_runs,
+                                              info.shape.queries(), info.world_size);
   job.world_size = info.world_size;
   job.kv_buffers = std::max(info.kv_buffers, 2);
   set_scheme(job, info.scheme);

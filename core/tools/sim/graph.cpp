@@ -329,9 +329,7 @@ void all_to_alls(RankWriter& rank, const Problem& job, int r, const WorkAmount& 
 WorkAmount share_of_sequence(const Problem& job, const Granularity& granularity) {
   const double pairs = total_pairs(job), n = job.world_size;
   if (granularity.rows == 1 && granularity.keys == 1) return {pairs / n, pairs / n};
-  const LocalRows rows = Partition{PartitionKind::contiguous, job.shape.seqlen, 1}.rows_of(0);
-  const Region all{job.mask.for_seqlen(job.shape.seqlen), rows, rows};
-  return {pairs / n, static_cast<double>(computed_pairs(all, granularity)) / n};
+  return {pairs / n, static_cast<double>(computed_pairs(job.whole_region(), granularity)) / n};
 }
 
 // Return the work of attending a region with a share of the heads.

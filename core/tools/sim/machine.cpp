@@ -77,18 +77,15 @@ std::vector<double> cpu_seconds(const TaskGraph& graph, const Problem& job,
   const double query_heads = row_values(shape, 1);
   const double kv_heads = query_heads / static_cast<double>(shape.group_size());
   const Mask mask = job.mask.for_seqlen(shape.seqlen);
-  const Partition partition = job.partition_of_sequence();
+  const Partitions deal = job.partitions();
   const auto n = static_cast<std::size_t>(job.world_size);
 
   std::vector<TileAmounts> amounts;  // [rank][owner]
   amounts.reserve(n * n);
   for (int rank = 0; rank < job.world_size; ++rank)
     for (int owner = 0; owner < job.world_size; ++owner)
-      amounts.push_back(tile_amounts({mask, partition.rows_of(rank), partition.rows_of(owner)}));
+      amounts.push_back(tile_amounts({mask, deal.queries_of(rank), deal.rows_of(owner)}));
 
-  const auto rows_of = [&](int rank) {
-    return static_cast<double>(partition.rows_of(rank).size());
-  };
   const auto seconds_of = [&](const Task& task) -> double {
     const KernelFigures& kernel = figures.kernel(task.pass);
     switch (task.kind) {
@@ -98,9 +95,12 @@ std::vector<double> cpu_seconds(const TaskGraph& graph, const Problem& job,
         return kernel.seconds(amounts[static_cast<std::size_t>(task.rank) * n + task.owner],
                               query_heads, kv_heads);
       case Task::Kind::add:
-        return figures.add_s * block_values(shape, rows_of(task.owner));
+        return figures.add_s *
+               block_values(shape, static_cast<double>(deal.rows_of(task.owner).size()));
       case Task::Kind::finish:
-        return kernel.value_s * out_values(shape, rows_of(task.rank)) / job.layout().head_shares();
+        return kernel.value_s *
+               out_values(shape, static_cast<double>(deal.queries_of(task.rank).size())) /
+               job.layout().head_shares();
       case Task::Kind::hop:
         if (!task.is_message()) return 0;
         return figures.hops.hop_s + figures.hops.byte_s * task.bytes;

@@ -119,7 +119,8 @@ double calibrated_step_s(const Scenario& scenario) {
   const Problem& job = scenario.job;
   if (job.scheme->course == Course::heads) return call_s;
   if (job.scheme->course == Course::gathers) return call_s / job.world_size;
-  return call_s + (1 - 1.0 / job.world_size) * merge_s * out_values(job.shape, job.max_rows());
+  return call_s +
+         (1 - 1.0 / job.world_size) * merge_s * out_values(job.shape, job.max_query_rows());
 }
 
 }  // namespace

@@ -108,6 +108,9 @@ std::vector<DealtRun> greedy_runs(const Problem& job, Granularity tile) {
 
 void deal_out(Problem& job, Granularity tile) {
   if (!job.partition.is_searched()) return job.deal_out();
+  if (job.deals_queries_apart())
+    throw InputError(
+        "given where queries are dealt out apart from keys; accepted: another partition");
   if (job.world_size > kMostSearchedRanks)
     throw InputError(fmt::format("{} ranks given; accepted: up to {} for a searched partition",
                                  job.world_size, kMostSearchedRanks));

@@ -102,15 +102,15 @@ Work::Work(const Problem& job, Granularity granularity) : granularity_(granulari
     throw InputError("world-size: " + std::to_string(n) + " given, 1 to " +
                      std::to_string(kMostSimulatedRanks) + " accepted");
   const Mask mask = job.mask.for_seqlen(job.shape.seqlen);
-  const Partition partition = job.partition_of_sequence();
+  const Partitions deal = job.partitions();
   const bool by_tiles = granularity.rows != 1 || granularity.keys != 1;
-  max_rows_ = partition.max_rows();
+  max_rows_ = deal.max_rows();
   pairs_.reserve(static_cast<std::size_t>(n) * static_cast<std::size_t>(n));
   for (int rank = 0; rank < n; ++rank) {
-    const LocalRows queries = partition.rows_of(rank);
-    rows_.push_back(queries.size());
+    const LocalRows queries = deal.queries_of(rank);
+    rows_.push_back(deal.rows_of(rank).size());
     for (int owner = 0; owner < n; ++owner) {
-      const Region region{mask, queries, partition.rows_of(owner)};
+      const Region region{mask, queries, deal.rows_of(owner)};
       pairs_.push_back(static_cast<double>(region.pairs()));
       if (by_tiles)
         computed_.push_back(static_cast<double>(ringscope::computed_pairs(region, granularity)));

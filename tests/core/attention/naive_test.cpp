@@ -23,18 +23,20 @@ NaiveResult<long double> by_formula(const AttentionShape& shape, const DefinedMa
                                     double scale, const Tensors<double>& in,
                                     const std::vector<float>& sinks = {}) {
   using Real = long double;
-  const Index s = shape.seqlen, d = shape.head_dim, d_v = shape.value_dim();
+  const Index s = shape.seqlen, d = shape.head_dim, d_v = shape.value_dim(),
+              queries = shape.queries();
   NaiveResult<Real> result;
   result.out.assign(out_values(shape), 0);
-  result.lse.assign(shape.batch * shape.num_heads * s, -std::numeric_limits<Real>::infinity());
+  result.lse.assign(shape.batch * shape.num_heads * queries,
+                    -std::numeric_limits<Real>::infinity());
   result.dq.assign(query_values(shape), 0);
   result.dk.assign(kv_values(shape), 0);
   result.dv.assign(v_values(shape), 0);
   result.dsink.assign(sinks.size(), 0);
   for (Index b = 0; b < shape.batch; ++b)
     for (Index h = 0; h < shape.num_heads; ++h)
-      for (Index i = 0; i < s; ++i) {
-        const Index row = (b * shape.num_heads + h) * s + i;
+      for (Index i = shape.first_query(); i < shape.first_query() + queries; ++i) {
+        const Index row = (b * shape.num_heads + h) * queries + i - shape.first_query();
         const Index kv_head = b * shape.num_heads_kv + h / (shape.num_heads / shape.num_heads_kv);
         const auto dot = [&](const std::vector<double>& x, const std::vector<double>& y, Index j) {
           const Index width = &y == &in.v ? d_v : d;
@@ -113,7 +115,9 @@ TEST(Naive, FollowsTheFormulaForEveryShape) {
     for (const Index heads_kv : {1, 2, 3})
       for (const Index group : {1, 2, 4})
         for (const Index head_dim : {1, 5, 8}) {
-          const AttentionShape shape{batch, heads_kv * group, heads_kv, 19, head_dim, group + 3};
+          AttentionShape shape{batch, heads_kv * group, heads_kv, 19, head_dim, group + 3};
+          if (head_dim == 5) shape.seqlen_q = 7;
+          if (head_dim == 5 && batch == 2) shape.q_offset = 4;
           SCOPED_TRACE(testing::Message() << "batch " << batch << ", heads " << shape.num_heads
                                           << "/" << heads_kv << ", head_dim " << head_dim);
           const DefinedMask causal{.seqlen = 19, .causal = true};

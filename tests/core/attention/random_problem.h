@@ -33,10 +33,10 @@ struct Tensors {
 };
 
 inline Index query_values(const AttentionShape& shape) {
-  return shape.batch * shape.num_heads * shape.seqlen * shape.head_dim;
+  return shape.batch * shape.num_heads * shape.queries() * shape.head_dim;
 }
 inline Index out_values(const AttentionShape& shape) {
-  return shape.batch * shape.num_heads * shape.seqlen * shape.value_dim();
+  return shape.batch * shape.num_heads * shape.queries() * shape.value_dim();
 }
 inline Index kv_values(const AttentionShape& shape) {
   return shape.batch * shape.num_heads_kv * shape.seqlen * shape.head_dim;

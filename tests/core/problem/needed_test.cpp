@@ -64,6 +64,45 @@ TEST(NeededRows, AreThoseThatAnyQueryAttends) {
   });
 }
 
+// Fewer queries than keys, dealt out by another partition: what is needed, and how many pairs that is.
+TEST(NeededRows, OfQueriesThatAreDealtOutApart) {
+  constexpr Index kKeys = 13, kQueries = 6;
+  for (const DefinedMask& defined : all_masks(kKeys))
+    for (const PartitionKind kind : kAllPartitions)
+      for (const PartitionKind of_queries : kAllPartitions)
+        for (const Index first : {0, 3, 7}) {
+          const BuiltMask mask(defined);
+          const Partitions both({kind, kKeys, 2}, {of_queries, kQueries, 2}, first);
+          std::set<Index> seen;
+          for (int rank = 0; rank < 2; ++rank)
+            for (int owner = 0; owner < 2; ++owner) {
+              const Region region{*mask, both.queries_of(rank), both.rows_of(owner)};
+              std::set<Index> attended, found;
+              Index pairs = 0;
+              for (const Index i : positions_in(region.queries)) {
+                seen.insert(i);
+                for (const Index j : positions_in(region.keys)) {
+                  if (!(*mask).allows(i, j)) continue;
+                  attended.insert(j);
+                  ++pairs;
+                }
+              }
+              const bool is_apart = region.keys.stride() > 1;
+              for (int k = 0; k < (is_apart ? 2 : 1); ++k)
+                for (const Interval rows : needed_rows(region, k))
+                  for (Index i = rows.first; i < rows.last; ++i)
+                    found.insert(is_apart ? region.keys.runs[k].position(i)
+                                          : region.keys.global_position(i));
+              ASSERT_EQ(found, attended)
+                  << defined.name() << " " << name_of(kind) << " " << name_of(of_queries);
+              ASSERT_EQ(region.pairs(), pairs);
+            }
+          ASSERT_EQ(seen,
+                    positions_in(
+                        Partition{PartitionKind::contiguous, kQueries, 1}.rows_of(0).moved(first)));
+        }
+}
+
 TEST(BlockParts, OfACastAreForTheRanksThatNeedThem) {
   for_cases([](const Mask& mask, const Partition& partition, const std::string& text) {
     const int n = partition.world_size;

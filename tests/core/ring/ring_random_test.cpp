@@ -160,7 +160,17 @@ TEST(RingRandom, AgreesWithTheOracleOnOtherShapes) {
                 .world_size = static_cast<int>(draw.size(8)),
                 .hops = draw.one_of(kAllHops),
                 .backward = true};
-    job.partition = draw.partition(job.mask, seqlen, job.world_size);
+    if (draw.chance(0.7)) job.shape.seqlen_q = draw.size(seqlen);
+    if (draw.chance(0.4)) job.shape.q_offset = draw.between(0, seqlen - job.shape.queries());
+    job.shape = plainest(job.shape);
+    if (draw.chance(0.4)) {
+      job.partition_q = draw.one_of(kAllPartitions);
+      job.partition = draw.partition(job.mask, seqlen, job.world_size);
+    } else {
+      job.partition = draw.one_of(kAllPartitions);
+      if (draw.chance(0.4)) job.partition = PartitionSpec::parse("striped:3");
+    }
+    job.deal_out();
     set_scheme(job, draw.scheme(job.shape, job.world_size));
     const Tensors<float> in = random_tensors(job.shape, static_cast<std::uint64_t>(n), job.dtype);
     for (Index h = 0; n % 3 > 0 && h < job.shape.num_heads; ++h)
