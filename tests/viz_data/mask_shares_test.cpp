@@ -40,10 +40,10 @@ struct Picture {
   PictureSide queries, keys;
   MaskShares shares;
 
-  Picture(const MaskSpec& spec, const Partition& partition, MaskOrder order, int width, int height)
+  Picture(const MaskSpec& spec, const Partitions& partition, MaskOrder order, int width, int height)
       : model{spec, partition},
         mask(model.mask()),
-        queries(partition, order, height),
+        queries(partition.queries, order, height),
         keys(partition, order, width),
         shares(model, mask, order, queries, keys) {}
   Picture(const Picture&) = delete;
@@ -81,6 +81,31 @@ TEST(MaskShares, AreThoseOfCountingPairs) {
                 }
               }
             }
+    }
+}
+
+// Fewer queries than keys make a rectangle, whose lines are the queries' positions.
+TEST(MaskShares, OfFewerQueriesThanKeys) {
+  constexpr Index kKeys = 12, kQueries = 5, kFirst = 4;
+  for (const DefinedMask& defined : all_masks(kKeys))
+    for (const MaskOrder order : {MaskOrder::global, MaskOrder::local}) {
+      const Partition queries{PartitionKind::striped, kQueries, 3};
+      const Partitions both({PartitionKind::zigzag, kKeys, 3}, queries, kFirst);
+      const Picture picture(spec_of(defined), both, order, kKeys, kQueries);
+      const std::vector<Index> lines = lines_of(queries, order), columns = lines_of(both, order);
+      std::vector<double> shares;
+      for (int y = 0; y < kQueries; ++y) {
+        picture.shares.line(y, shares);
+        for (int x = 0; x < kKeys; ++x) {
+          const bool allowed = defined.allows(kFirst + lines[y], columns[x]);
+          ASSERT_EQ(shares[x], allowed ? 1 : 0) << defined.name();
+          const auto point =
+              mask_point(picture.model, order, (x + 0.5) / kKeys, (y + 0.5) / kQueries);
+          ASSERT_TRUE(point.has_value());
+          EXPECT_EQ(point->global_query, kFirst + lines[y]);
+          EXPECT_EQ(point->allowed, allowed);
+        }
+      }
     }
 }
 

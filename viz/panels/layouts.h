@@ -40,7 +40,8 @@ struct MaskLayout {
   Box notes, footer;  // empty if there is no room
   bool axes = true;
 };
-MaskLayout mask_layout(const Box& box);
+// `lines_per_column` is how much lower than wide the picture is: queries for keys.
+MaskLayout mask_layout(const Box& box, double lines_per_column = 1);
 
 // The names of the tabs, in the order of MaskOrder.
 inline const std::vector<std::string> kMaskOrders = {"global order", "local order"};

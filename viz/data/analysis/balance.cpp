@@ -74,14 +74,11 @@ double WorkTable::pairs_of_busiest(int of_steps) const {
 std::vector<std::vector<Index>> predicted_pairs(const MaskModel& model) {
   const Mask mask = model.mask();
   const int ranks = model.partition.world_size;
-  std::vector<LocalRows> rows;
-  for (int rank = 0; rank < ranks; ++rank) rows.push_back(model.partition.rows_of(rank));
-  std::vector<std::vector<Index>> pairs(rows.size());
+  std::vector<std::vector<Index>> pairs(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank)
     for (int step = 0; step < ranks; ++step) {
-      const auto owner = static_cast<std::size_t>(RingSchedule{rank, ranks}.owner(step));
-      const auto r = static_cast<std::size_t>(rank);
-      pairs[r].push_back(Region{mask, rows[r], rows[owner]}.pairs());
+      const int owner = RingSchedule{rank, ranks}.owner(step);
+      pairs[static_cast<std::size_t>(rank)].push_back(model.region(mask, rank, owner).pairs());
     }
   return pairs;
 }

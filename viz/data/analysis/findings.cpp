@@ -47,7 +47,7 @@ std::string in_mask(const std::string& mask) {
 
 // Return the balance ceiling that `model`'s mask would have in another partition.
 double ceiling_of(MaskModel model, PartitionKind kind) {
-  model.partition.kind = kind;
+  model.partition.kind = model.partition.queries.kind = kind;
   std::vector<std::vector<double>> work;
   for (const std::vector<Index>& pairs : predicted_pairs(model))
     work.emplace_back(pairs.begin(), pairs.end());

@@ -84,9 +84,11 @@ class BlockColors {
 struct Mixes {
   std::vector<std::vector<PictureSide::RankShare>> mixes;
   std::vector<std::size_t> of_pixel;  // [pixel]: index in `mixes`
-  PartitionSpec owner;                // of the table by whose address the mixes are found again
+  std::pair<PartitionSpec, PartitionSpec>
+      owners;  // of the table by whose address they are found again
 
-  Mixes(const MaskModel& model, const PictureSide& side, int pixels) : owner(model.partition_spec) {
+  Mixes(const MaskModel& model, const PictureSide& side, int pixels)
+      : owners(model.partition_spec, model.query_spec) {
     std::map<std::vector<PictureSide::RankShare>, std::size_t> known;
     for (int pixel = 0; pixel < pixels; ++pixel) {
       auto mix = side.ranks_in(pixel);
@@ -148,7 +150,7 @@ void paint_mask(const MaskModel& model, const MaskPaint& paint, Image& image) {
   if (image.width <= 0 || image.height <= 0) return;
   const int ranks = model.partition.world_size;
   const Mask mask = model.mask();
-  const PictureSide queries(model.partition, paint.order, image.height);
+  const PictureSide queries(model.partition.queries, paint.order, image.height);
   const PictureSide keys(model.partition, paint.order, image.width);
   const MaskShares shares(model, mask, paint.order, queries, keys);
   const BlockColors colors(paint, ranks);
@@ -156,12 +158,12 @@ void paint_mask(const MaskModel& model, const MaskPaint& paint, Image& image) {
   using Key = std::tuple<PartitionKind, const Assignment*, Index, int, MaskOrder, int>;
   thread_local std::map<Key, Mixes> known;
   if (known.size() > 16) known.clear();
-  const auto mixes = [&](const PictureSide& side, int pixels) -> const Mixes& {
-    const Partition& p = model.partition;
+  const auto mixes = [&](const PictureSide& side, int pixels, const Partition& p) -> const Mixes& {
     const Key key(p.kind, p.assignment, p.seqlen, p.world_size, paint.order, pixels);
     return known.try_emplace(key, model, side, pixels).first->second;
   };
-  const Mixes &query_mixes = mixes(queries, image.height), &key_mixes = mixes(keys, image.width);
+  const Mixes &query_mixes = mixes(queries, image.height, model.partition.queries),
+              &key_mixes = mixes(keys, image.width, model.partition);
 
   std::vector<std::vector<Rgb>> lines(query_mixes.mixes.size());
   std::vector<double> line;
@@ -188,7 +190,13 @@ std::optional<MaskModel> mask_model(const Trace& trace) {
     model.spec = MaskSpec::recorded(run.mask, run.mask_slices);
     model.partition_spec = PartitionSpec::recorded(run.partition, run.partition_runs,
                                                    run.shape.seqlen, run.world_size);
-    model.partition = model.partition_spec.of(run.shape.seqlen, run.world_size);
+    model.query_spec = run.partition_q.empty()
+                           ? model.partition_spec
+                           : PartitionSpec::recorded(run.partition_q, run.partition_q_runs,
+                                                     run.shape.queries(), run.world_size);
+    model.partition = Partitions(model.partition_spec.of(run.shape.seqlen, run.world_size),
+                                 model.query_spec.of(run.shape.queries(), run.world_size),
+                                 run.shape.first_query());
     static_cast<void>(model.mask());  // throws if documents don't sum up to seqlen
     return model;
   } catch (const InputError&) {
@@ -270,12 +278,13 @@ MaskProgress AttendedOrder::progress_at(const RingMoment& moment) const {
 
 std::optional<MaskPoint> mask_point(const MaskModel& model, MaskOrder order, double x, double y) {
   if (!(x >= 0 && x < 1 && y >= 0 && y < 1)) return std::nullopt;
-  const Index rows = model.partition.seqlen;
-  const auto line = [rows](double share) {
-    return min_of(static_cast<Index>(share * rows), rows - 1);
+  const auto place = [order](const Partition& partition, double share) {
+    const Index rows = partition.seqlen;
+    return place_of(partition, order, min_of(static_cast<Index>(share * rows), rows - 1));
   };
-  const Place query = place_of(model.partition, order, line(y));
-  const Place key = place_of(model.partition, order, line(x));
+  Place query = place(model.partition.queries, y);
+  const Place key = place(model.partition, x);
+  query.global += model.partition.first_query;
   if (query.rank < 0 || key.rank < 0) return std::nullopt;
   return MaskPoint{query.rank,
                    key.rank,
@@ -349,10 +358,14 @@ MaskShares::MaskShares(const MaskModel& model, const Mask& mask, MaskOrder order
                        const PictureSide& queries, const PictureSide& keys)
     : mask_(mask), queries_(queries), keys_(keys) {
   if (order == MaskOrder::global) {
+    const Partition all{PartitionKind::contiguous, model.partition.queries.seqlen, 1};
+    query_rows_.push_back(all.rows_of(0).moved(model.partition.first_query));
     rows_.push_back(Partition{PartitionKind::contiguous, model.partition.seqlen, 1}.rows_of(0));
   } else {
-    for (int rank = 0; rank < model.partition.world_size; ++rank)
+    for (int rank = 0; rank < model.partition.world_size; ++rank) {
+      query_rows_.push_back(model.partition.queries_of(rank));
       rows_.push_back(model.partition.rows_of(rank));
+    }
   }
 }
 
@@ -362,7 +375,7 @@ void MaskShares::line(int y, std::vector<double>& shares) const {
   shares.assign(pixels, 0);
   for (std::size_t q = queries_.first_part(y); q < queries_.first_part(y + 1); ++q) {
     const PictureSide::Part& part = queries_.parts()[q];
-    const LocalRows& rows = rows_[part.rank];
+    const LocalRows& rows = query_rows_[part.rank];
     for (std::size_t first = 0; first < keys.size();) {
       // The parts of one owner are neighbours.
       const int owner = keys[first].rank;

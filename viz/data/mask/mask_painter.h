@@ -18,12 +18,12 @@ namespace ringscope::viz {
 // they mean nothing here, as in a foreign trace or a version with other masks or partitions.
 struct MaskModel {
   MaskSpec spec;
-  Partition partition;  // points into the table of partition_spec, which all copies share
-  PartitionSpec partition_spec = {};
+  Partitions partition;  // points into the tables of the specs, which all copies share
+  PartitionSpec partition_spec = {}, query_spec = {};
 
   Mask mask() const { return spec.for_seqlen(partition.seqlen); }
   Region region(const Mask& m, int rank, int owner) const {
-    return {m, partition.rows_of(rank), partition.rows_of(owner)};
+    return {m, partition.queries_of(rank), partition.rows_of(owner)};
   }
 };
 std::optional<MaskModel> mask_model(const Trace& trace);
@@ -143,7 +143,8 @@ class MaskShares {
   const Mask& mask_;
   const PictureSide& queries_;
   const PictureSide& keys_;
-  std::vector<LocalRows> rows_;  // [rank] in local order; else one entry for the whole sequence
+  // [rank] in local order; else one entry for the whole sequence.
+  std::vector<LocalRows> query_rows_, rows_;
 };
 
 }  // namespace ringscope::viz

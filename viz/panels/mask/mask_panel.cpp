@@ -84,12 +84,12 @@ void tooltip(const PanelContext& context, const Document& document, const MaskPo
 }
 
 // Return where each rank's rows begin in local order, as shares of all rows; the last is the end.
-std::vector<double> local_edges(const MaskModel& model) {
+std::vector<double> local_edges(const Partition& partition) {
   std::vector<double> edges = {0};
   Index rows = 0;
-  for (int rank = 0; rank < model.partition.world_size; ++rank) {
-    rows += model.partition.rows_of(rank).size();
-    edges.push_back(static_cast<double>(rows) / std::max<Index>(model.partition.seqlen, 1));
+  for (int rank = 0; rank < partition.world_size; ++rank) {
+    rows += partition.rows_of(rank).size();
+    edges.push_back(static_cast<double>(rows) / std::max<Index>(partition.seqlen, 1));
   }
   return edges;
 }
@@ -102,27 +102,32 @@ void draw_axes(const PanelContext& context, const MaskModel& model, const MaskLa
   const Box& box = layout.picture;
   const int n = model.partition.world_size;
   if (context.session.mask_order == MaskOrder::global) {
-    const Index seqlen = model.partition.seqlen;
+    const Index seqlen = model.partition.seqlen, queries = model.partition.queries.seqlen,
+                first = model.partition.first_query;
     const int parts = box.width() > 220 ? 4 : 2;
     for (int i = 0; i <= parts; ++i) {
       const float share = static_cast<float>(i) / parts;
-      const std::string text = i == 0             ? "0"
-                               : seqlen >= 100000 ? count_text(static_cast<double>(seqlen) * share)
-                                                  : std::to_string(seqlen * i / parts);
+      const auto text_at = [&](Index begin, Index rows) {
+        return begin == 0 && i == 0 ? "0"
+               : seqlen >= 100000
+                   ? count_text(static_cast<double>(begin) + static_cast<double>(rows) * share)
+                   : std::to_string(begin + rows * i / parts);
+      };
       const auto [x, y] = box.at(share, share);
       draw_list().AddLine({x, box.y0 - 5}, {x, box.y0 - 1}, palette.grid);
       draw_list().AddLine({box.x0 - 5, y}, {box.x0 - 1, y}, palette.grid);
       const float lean = i == 0 ? 0.0f : i == parts ? 1.0f : 0.5f;
-      draw_label(context, {x, box.y0 - 6}, {lean, 1}, text);
-      draw_label(context, {box.x0 - 8, y}, {1, lean}, text);
+      draw_label(context, {x, box.y0 - 6}, {lean, 1}, text_at(0, seqlen));
+      draw_label(context, {box.x0 - 8, y}, {1, lean}, text_at(first, queries));
     }
     return;
   }
-  const std::vector<double> edges = local_edges(model);
+  const std::vector<double> edges = local_edges(model.partition),
+                            lines = local_edges(model.partition.queries);
   float last_x = -1e9f, last_y = -1e9f;
   for (int rank = 0; rank < n; ++rank) {
     const double begin = edges[rank], end = edges[rank + 1];
-    const auto [x, y] = box.at((begin + end) / 2, (begin + end) / 2);
+    const auto [x, y] = box.at((begin + end) / 2, (lines[rank] + lines[rank + 1]) / 2);
     fill({box.at(begin, 0).x + 1, box.y0 - 5, box.at(end, 0).x - 1, box.y0 - 2},
          owner_color(context.session.theme, rank, n));
     const std::string key =
@@ -167,10 +172,11 @@ void draw_notes(const PanelContext& context, const Document& document, const Mas
     fill({x, y, x + width, y + 4}, palette.grid, 2);
     fill({x, y, x + width * static_cast<float>(share), y + 4}, palette.accent, 2);
     y += 18;
-    const auto all = static_cast<double>(document.mask->partition.seqlen);
+    const Partitions& both = document.mask->partition;
+    const double all = static_cast<double>(both.seqlen) * static_cast<double>(both.queries.seqlen);
     y += draw_wrapped(small, {x, y}, width, palette.text_dim,
                       fmt::format("{} of the matrix is allowed",
-                                  percent_text(all > 0 ? done.all / (all * all) : 0))) +
+                                  percent_text(all > 0 ? done.all / all : 0))) +
          14;
   }
   if (!column && layout.footer.width() <= 0) return;
@@ -184,9 +190,10 @@ void draw_block_lines(const PanelContext& context, const MaskModel& model, const
   const int n = model.partition.world_size;
   if (std::min(box.width(), box.height()) < kLeastBlock * n) return;
   const Color color = with_alpha(context.palette.text, 0.18);
-  const std::vector<double> edges = local_edges(model);
+  const std::vector<double> edges = local_edges(model.partition),
+                            lines = local_edges(model.partition.queries);
   for (int rank = 1; rank < n; ++rank) {
-    const auto [x, y] = box.at(edges[rank], edges[rank]);
+    const auto [x, y] = box.at(edges[rank], lines[rank]);
     draw_list().AddLine({x, box.y0}, {x, box.y1}, color);
     draw_list().AddLine({box.x0, y}, {box.x1, y}, color);
   }
@@ -232,7 +239,9 @@ void draw_mask(const PanelContext& context) {
                    : "Recordings made with --trace show here which keys every query attends.");
     return;
   }
-  const MaskLayout layout = mask_layout(box);
+  const Partitions& both = document.mask->partition;
+  const MaskLayout layout =
+      mask_layout(box, static_cast<double>(both.queries.seqlen) / static_cast<double>(both.seqlen));
   choose_mask_order(context, layout.tabs, kMaskOrders);
 
   const RingMoment moment = session.moment(session.active);
@@ -268,7 +277,7 @@ void draw_mask(const PanelContext& context) {
 // ---
 // The picture by itself, which a comparison shows too.
 
-MaskLayout mask_layout(const Box& box) {
+MaskLayout mask_layout(const Box& box, double lines_per_column) {
   constexpr float kPad = 8, kTabRow = 26, kNotes = 170, kNotesGap = 20;
   MaskLayout layout;
   layout.tabs = {box.x0 + kPad, box.y0 + kPad - 2};
@@ -279,7 +288,10 @@ MaskLayout mask_layout(const Box& box) {
   const bool column = wide - high >= kNotes + kNotesGap;
   const bool footer = !column && box.height() >= 280;
   const float side = std::max(std::floor(std::min(wide, high - (footer ? 24.0f : 0.0f))), 16.0f);
-  layout.picture = {x, y, x + side, y + side};
+  // A row of very few pixels could not be pointed at.
+  const float height =
+      std::max(std::floor(side * static_cast<float>(lines_per_column)), std::min(side, 24.0f));
+  layout.picture = {x, y, x + side, y + height};
   if (column) {
     layout.notes = {x + side + kNotesGap, y, x + side + kNotesGap + kNotes, y + side};
   } else {
@@ -305,16 +317,16 @@ constexpr Index kMostRuns = 64;
 
 std::vector<Box> region_boxes(const MaskModel& model, MaskOrder order, const Box& picture, int rank,
                               int owner) {
-  const std::vector<double> edges = local_edges(model);
-  // Return the parts of the axis that `who` has, as shares of its length.
-  const auto parts = [&](int who) {
+  // Return the parts of an axis that `who` has, as shares of its length.
+  const auto parts = [&](const Partition& partition, int who) {
     std::vector<std::pair<double, double>> found;
     if (order == MaskOrder::local) {
+      const std::vector<double> edges = local_edges(partition);
       found.emplace_back(edges[who], edges[who + 1]);
       return found;
     }
-    const auto all = static_cast<double>(std::max<Index>(model.partition.seqlen, 1));
-    const LocalRows rows = model.partition.rows_of(who);
+    const auto all = static_cast<double>(std::max<Index>(partition.seqlen, 1));
+    const LocalRows rows = partition.rows_of(who);
     if (rows.stride() != 1 || rows.num_runs(0, rows.size()) > kMostRuns) return found;
     rows.for_runs(0, rows.size(), [&](const Run& run) {
       if (run.count == 0) return;
@@ -327,8 +339,8 @@ std::vector<Box> region_boxes(const MaskModel& model, MaskOrder order, const Box
     return found;
   };
   std::vector<Box> boxes;
-  for (const auto& [top, bottom] : parts(rank))
-    for (const auto& [left, right] : parts(owner))
+  for (const auto& [top, bottom] : parts(model.partition.queries, rank))
+    for (const auto& [left, right] : parts(model.partition, owner))
       boxes.push_back(Box::between(picture.at(left, top), picture.at(right, bottom)));
   return boxes;
 }
