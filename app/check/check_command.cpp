@@ -35,22 +35,22 @@ std::vector<double> in_f64(const std::vector<float>& values) {
 // ---
 // Reading.
 
-// Read a tensor with the rows of the queries or of the keys, if it is given.
+// Read a tensor of the outputs, if it is given.
 void read_rows(const char* flag, const std::optional<std::string>& path, const RunOptions& run,
-               const AttentionShape& shape, std::vector<double>& into) {
+               const AttentionShape& shape, Tensor tensor, NaiveResult<double>& into) {
   if (!path) return;
-  const std::string_view name = flag;
-  const bool of_keys = name == "--dk" || name == "--dv";
+  const bool of_keys = is_key_side(tensor);
   const auto sizes = sizes_of_file(flag, *path, run);
-  const std::array<Index, 4> expected{shape.batch, of_keys ? shape.num_heads_kv : shape.num_heads,
-                                      shape.seqlen, shape.head_dim};
+  const std::array<Index, 4> expected{shape.batch, heads_of(shape, tensor) / shape.batch,
+                                      seqlen_of(shape, tensor), width_of(shape, tensor)};
   if (sizes != expected)
     throw InputError(fmt::format(
         "{} {}: {} heads x {} positions x {} x batch {} found; accepted: the sizes of the {}, "
         "{} heads x {} positions x {} x batch {}",
         flag, *path, sizes[1], sizes[2], sizes[3], sizes[0], of_keys ? "keys" : "queries",
         expected[1], expected[2], expected[3], expected[0]));
-  into = in_f64(read_tensor(flag, *path, run, nullptr, of_keys ? nullptr : &shape));
+  values_of(into, tensor) =
+      in_f64(read_tensor(flag, *path, run, nullptr, of_keys ? nullptr : &shape));
 }
 
 // Read an lse: [batch, heads, seqlen], [batch, seqlen, heads], either with a last axis of 1, or one
@@ -82,11 +82,13 @@ std::vector<float> read_lse(const std::string& path, const AttentionShape& shape
 std::vector<double> read_lse(const RunOptions& run, const Problem& config,
                              std::vector<std::string>& remarks) {
   const std::vector<std::string> files = files_of_ranks(*run.lse, run);
-  if (files.front() == *run.lse) return in_f64(read_lse(*run.lse, config.shape, remarks));
+  AttentionShape of_rows = config.shape;
+  of_rows.seqlen = config.shape.queries();
+  if (files.front() == *run.lse) return in_f64(read_lse(*run.lse, of_rows, remarks));
   std::vector<std::vector<float>> parts;
   for (int rank = 0; rank < std::ssize(files); ++rank) {
     AttentionShape shape = config.shape;
-    shape.seqlen = config.rows(rank);
+    shape.seqlen = config.query_rows(rank);
     std::vector<std::string> again;
     parts.push_back(read_lse(files[rank], shape, rank == 0 ? remarks : again));
   }
@@ -125,7 +127,7 @@ struct Checked {
 
 Index rows_of(const Checked& checked) {
   const std::vector<Index>& rows = checked.options.rows;
-  return rows.empty() ? checked.config.shape.seqlen : std::ssize(rows);
+  return rows.empty() ? checked.config.shape.queries() : std::ssize(rows);
 }
 
 // Return the dtype by whose rounding the outputs are judged, and why.
@@ -168,19 +170,14 @@ Checked read_all(const CheckOptions& options) {
   Problem& config = checked.config;
   config = run.job;
   config.shape = plan.shape;
-  if (config.deals_queries_apart())
-    throw InputError(fmt::format("--q: {} positions given; accepted: {}, as those of the keys",
-                                 config.shape.queries(), config.shape.seqlen));
-  if (config.shape.value_dim() != config.shape.head_dim)
-    throw InputError(fmt::format("--v: rows of {} values given; accepted: {}, as those of the keys",
-                                 config.shape.value_dim(), config.shape.head_dim));
   config.world_size = run.world_size.value_or(kDefaultCheckedRanks);
-  config.backward = run.dq || run.dk || run.dv;
+  config.backward = run.dq || run.dk || run.dv || run.dsink;
   deal_out_as_given(config);
   if (!plan.doubt.empty()) print_error(plan.doubt);
   require_bytes(bytes_of(run, config), "shorter sequences or fewer heads");
 
   const AttentionShape& shape = config.shape;
+  config.sink_logits = plan.sink_logits;
   const LoadedInputs loaded = load_inputs(run, plan);
   for (const std::string& remark : loaded.remarks) print_error(remark);
   checked.has_remarks = !loaded.remarks.empty();
@@ -189,11 +186,14 @@ Checked read_all(const CheckOptions& options) {
   checked.dout_is_ones = config.backward && !run.dout;
   if (config.backward)
     checked.inputs.dout =
-        run.dout ? in_f64(loaded.tensors.dout) : std::vector<double>(checked.inputs.q.size(), 1.0);
-  read_rows("--out", run.out, run, shape, checked.mine.out);
-  read_rows("--dq", run.dq, run, shape, checked.mine.dq);
-  read_rows("--dk", run.dk, run, shape, checked.mine.dk);
-  read_rows("--dv", run.dv, run, shape, checked.mine.dv);
+        run.dout ? in_f64(loaded.tensors.dout)
+                 : std::vector<double>(static_cast<std::size_t>(out_values(shape, shape.queries())),
+                                       1.0);
+  read_rows("--out", run.out, run, shape, Tensor::out, checked.mine);
+  read_rows("--dq", run.dq, run, shape, Tensor::dq, checked.mine);
+  read_rows("--dk", run.dk, run, shape, Tensor::dk, checked.mine);
+  read_rows("--dv", run.dv, run, shape, Tensor::dv, checked.mine);
+  if (run.dsink) checked.mine.dsink = in_f64(read_per_head("--dsink", *run.dsink, shape.num_heads));
   if (run.lse) checked.mine.lse = read_lse(run, config, checked.remarks);
 
   std::string judged_as;
@@ -203,10 +203,10 @@ Checked read_all(const CheckOptions& options) {
   checked.options.dtype = config.dtype;
   checked.options.threads = cores();
   if (options.rows)
-    checked.options.rows = sampled_queries(shape.seqlen, *options.rows, options.seed);
+    checked.options.rows = sampled_queries(shape.queries(), *options.rows, options.seed);
   if (options.rows)
     checked.remarks.push_back(fmt::format("a sample of {} of the {} query rows of each head",
-                                          rows_of(checked), shape.seqlen));
+                                          rows_of(checked), shape.queries()));
   if (checked.dout_is_ones)
     checked.remarks.emplace_back("no --dout given, so the gradients are taken as those of ones");
   if (options.rope_base) checked.options.rope_bases = {*options.rope_base};
@@ -222,10 +222,11 @@ void spread_out(const AttentionShape& shape, const std::vector<Index>& sample,
                 NaiveResult<double>& oracle) {
   const auto spread = [&](Tensor tensor, Index width, std::vector<double>& values) {
     const Index count = std::ssize(sample);
-    std::vector<double> whole(heads_of(shape, tensor) * shape.seqlen * width);
+    const Index rows = seqlen_of(shape, tensor);
+    std::vector<double> whole(heads_of(shape, tensor) * rows * width);
     for (Index row = 0; row < heads_of(shape, tensor) * count; ++row)
       std::copy_n(values.begin() + row * width, width,
-                  whole.begin() + (row / count * shape.seqlen + sample[row % count]) * width);
+                  whole.begin() + (row / count * rows + sample[row % count]) * width);
     values = std::move(whole);
   };
   for (const Tensor tensor : {Tensor::out, Tensor::lse, Tensor::dq}) {
@@ -261,7 +262,11 @@ CheckVerdict judge(const Checked& checked) {
   CheckVerdict verdict = judge(checked, stored);
   if (is_equal || verdict.result != CheckResult::wrong) return verdict;
   CheckVerdict as_given = judge(checked, checked.inputs);
-  return as_given.result != CheckResult::wrong ? as_given : verdict;
+  const auto is_sure = [](const CheckVerdict& of) {
+    return !of.suspects.empty() && of.suspects.front().is_sure();
+  };
+  const bool is_clearer = is_sure(as_given) && !is_sure(verdict);
+  return as_given.result != CheckResult::wrong || is_clearer ? as_given : verdict;
 }
 
 // ---
@@ -403,10 +408,13 @@ Finish declare_check(CommandFlags& flags) {
   flags.path("--dq", run.dq, "your gradient of the queries");
   flags.path("--dk", run.dk, "your gradient of the keys");
   flags.path("--dv", run.dv, "your gradient of the values");
+  flags.path("--dsink", run.dsink, "your gradient of the sinks, .npy [heads]")
+      .needs("--sink-logits FILE");
   add_tensors(flags, run);
   flags.path("--dout", run.dout, "gradient of the output that yours came from (ones)");
   flags.row(run.job, "mask");
   flags.row(run.job, "partition", "which of your ranks holds which positions ({})");
+  flags.row(run.job, "partition-q");
   flags.integer("--world-size", run.world_size,
                 fmt::format("your ranks ({})", kDefaultCheckedRanks), 1, 4096);
   flags.one_of("--reference", {"mine-is-bf16", "mine-is-f16", "mine-is-f32"}, check->reference,
@@ -422,15 +430,15 @@ Finish declare_check(CommandFlags& flags) {
   flags.flag("--json", check->json, "print the verdict as one JSON object");
   return [check] {
     const RunOptions& given = check->run;
-    if (!given.out && !given.lse && !given.dq && !given.dk && !given.dv)
+    if (!given.out && !given.lse && !given.dq && !given.dk && !given.dv && !given.dsink)
       contradiction("check", "no output of yours given", "--out MINE.npy, --lse, --dq, --dk, --dv");
     for (const auto& [flag, path] :
          {std::pair{"--q", &given.q}, {"--k", &given.k}, {"--v", &given.v}})
       if (!*path) contradiction("check", fmt::format("no {} given", flag), "--q, --k and --v");
-    if (given.dout && !given.dq && !given.dk && !given.dv)
+    if (given.dout && !given.dq && !given.dk && !given.dv && !given.dsink)
       contradiction("--dout", "given without a gradient of yours", "it with --dq, --dk or --dv");
-    if (check->rows && (given.dk || given.dv))
-      contradiction("--rows", "given with --dk or --dv, to which every query adds",
+    if (check->rows && (given.dk || given.dv || given.dsink))
+      contradiction("--rows", "given with --dk, --dv or --dsink, to which every query adds",
                     "it with --out, --lse and --dq");
     if (check->cu_seqlens) check->run.job.mask = with_documents(given.job.mask, *check->cu_seqlens);
     if (check->reference) {

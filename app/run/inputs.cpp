@@ -181,19 +181,13 @@ void add_sinks(const RunOptions& options, InputPlan& plan) {
           static_cast<float>(normal(options.seed, RandomTensor::sink_logits, head)));
     return;
   }
-  NpyArray array = for_flag("--sink-logits", [&] {
-    return read_npy(path, {1, 1, "1 accepted: [heads]"});
-  });
-  if (array.shape[3] != heads)
-    throw InputError(fmt::format("--sink-logits {}: {} given; accepted: {}, one per query head",
-                                 path, count_text(array.shape[3], "number"), heads));
-  if (std::any_of(array.values.begin(), array.values.end(),
+  plan.sink_logits = read_per_head("--sink-logits", path, heads);
+  if (std::any_of(plan.sink_logits.begin(), plan.sink_logits.end(),
                   [](float sink) { return std::isnan(sink) || sink > kMostSink; }))
     throw InputError(
         fmt::format("--sink-logits {}: a number that is NaN or too large given; accepted: numbers "
                     "that f32 holds, or -inf for no sink",
                     path));
-  plan.sink_logits = std::move(array.values);
   plan.files.push_back(path);
 }
 
@@ -295,6 +289,14 @@ std::vector<float> read_tensor(const char* flag, const std::string& path, const 
   }
   if (path.find("{r}") == std::string::npos) return std::move(parts.front());
   return joined_ranks(flag, options, sizes[3], parts, sizes[0] * sizes[1], of_queries);
+}
+
+std::vector<float> read_per_head(const char* flag, const std::string& path, Index heads) {
+  NpyArray array = for_flag(flag, [&] { return read_npy(path, {1, 1, "1 accepted: [heads]"}); });
+  if (array.shape[3] != heads)
+    throw InputError(fmt::format("{} {}: {} given; accepted: {}, one per query head", flag, path,
+                                 count_text(array.shape[3], "number"), heads));
+  return std::move(array.values);
 }
 
 std::array<Index, 4> shape_in_file(Layout layout, const std::array<Index, 4>& sizes) {

@@ -84,6 +84,8 @@ std::array<Index, 4> sizes_of_file(const char* flag, const std::string& path,
 std::vector<float> read_tensor(const char* flag, const std::string& path, const RunOptions& options,
                                std::vector<std::string>* remarks = nullptr,
                                const AttentionShape* of_queries = nullptr);
+// Read an array [heads]. Throw InputError.
+std::vector<float> read_per_head(const char* flag, const std::string& path, Index heads);
 // Put the parts of a tensor [heads, rows of a rank, width] into [heads, seqlen, width]. Throw an
 // InputError that names `flag` if a part has another number of rows than its rank.
 std::vector<float> joined_ranks(const char* flag, const RunOptions& options, Index width,

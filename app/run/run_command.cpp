@@ -55,9 +55,6 @@ void add_inputs(CommandFlags& flags, RunOptions& run) {
   flags.row(shape, "batch", "batch entries ({}), for --text and --random as the next six")
       .needs(made);
   for (const char* row : {"heads", "heads-kv"}) flags.row(shape, row).needs(made);
-  flags.path("--sink-logits", run.sink_logits,
-             "learned sinks, .npy [heads]: exp of one joins each row's sum and no value (not the "
-             "first keys, which sink:K of --mask means)");
   flags.row(shape, "seqlen", "positions (1024; of a text: all of it, divided by --batch)")
       .needs(made);
   for (const char* row : {"head-dim", "head-dim-v"}) flags.row(shape, row).needs(made);
@@ -237,6 +234,9 @@ void add_tensors(CommandFlags& flags, RunOptions& run) {
   flags.number("--scale", run.job.softmax_scale,
                {-kMost, kMost, true, "a finite number that f32 can hold"},
                "softmax scale (1/sqrt(head_dim))");
+  flags.path("--sink-logits", run.sink_logits,
+             "learned sinks, .npy [heads]: exp of one joins each row's sum and no value (not the "
+             "first keys, which sink:K of --mask means)");
 }
 
 namespace {

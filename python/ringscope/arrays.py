@@ -140,13 +140,13 @@ class Files(tempfile.TemporaryDirectory):  # type: ignore[type-arg]
             return self.path(name, value)
         return self._written(name, to_integers(name, value))
 
-    def partition(self, value: Any) -> Optional[str]:
+    def partition(self, value: Any, name: str = "partition") -> Optional[str]:
         """Return what --partition takes: a name, or for an array with the rank of each position its
         file.
         """
         if value is None or isinstance(value, str):
             return value
-        return f"file:{self.integers('partition', value)}"
+        return f"file:{self.integers(name, value)}"
 
     def _written(self, name: str, array: np.ndarray) -> str:
         file = self.folder / f"{name}.npy"

@@ -131,8 +131,11 @@ def check(
     with Files() as files:
         for name in TENSORS:
             flags[name] = files.path(name, flags.get(name))
+        for name in ("sink_logits", "dsink"):
+            flags[name] = files.path(name, flags.get(name))
         flags["cu_seqlens"] = files.integers("cu_seqlens", flags.get("cu_seqlens"))
-        flags["partition"] = files.partition(flags.get("partition"))
+        for name in ("partition", "partition_q"):
+            flags[name] = files.partition(flags.get(name), name)
         return run_json("check", flags_of(flags), _verdict, accepted=(0, 1))
 
 

@@ -45,9 +45,13 @@ class ShardsOptions(TypedDict, total=False):
     rope: float
     rows: Size
     seed: int
+    q_offset: Size
+    partition_q: Any
+    sink_logits: Any
 
 
 class CheckOptions(ShardsOptions, total=False):
+    dsink: Any
     lse: Any
     dq: Any
     dk: Any

@@ -68,7 +68,7 @@ def run(
         for name in ("q", "k", "v", "dout", "sink_logits"):
             flags[name] = files.path(name, flags[name])
         for name in ("partition", "partition_q"):
-            flags[name] = files.partition(flags.get(name))
+            flags[name] = files.partition(flags.get(name), name)
         paths = {name: files.folder / f"{name}.made.npy" for name in outputs}
         words = flags_of({**flags, **paths})
         answer = run_json("run", words, lambda answer: Run(to_dict(answer)), accepted=(0, 1))

@@ -15,6 +15,13 @@
 #include "core/tools/check/hypotheses.h"
 
 namespace ringscope {
+
+double squared_distance(double a, double b, double cap) {
+  if (a == b || (!std::isfinite(a) && !std::isfinite(b) && std::isfinite(cap))) return 0;
+  const double d = std::isfinite(a) && std::isfinite(b) ? std::min(std::abs(a - b), cap) : cap;
+  return d * d;
+}
+
 namespace {
 
 template <class Task>
@@ -26,13 +33,6 @@ void on_threads(Index count, int threads, const Task& task) {
   std::vector<std::jthread> helpers;
   for (Index i = 1; i < min_of(threads, count); ++i) helpers.emplace_back(work);
   work();
-}
-
-// Return the squared distance, where NaN and infinities are `cap` away from numbers.
-double squared_distance(double a, double b, double cap) {
-  if (a == b || (!std::isfinite(a) && !std::isfinite(b) && std::isfinite(cap))) return 0;
-  const double d = std::isfinite(a) && std::isfinite(b) ? std::min(std::abs(a - b), cap) : cap;
-  return d * d;
 }
 
 // The sums of squared distances of one hypothesis, by tensor and rank.

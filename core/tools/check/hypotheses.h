@@ -49,6 +49,7 @@ struct Knowledge {
   const DiagnosisOptions& options;
   Mask mask = problem.mask.for_seqlen(problem.shape.seqlen);
   DealtRows deal = DealtRows(problem.partition);
+  DealtRows query_deal = DealtRows(problem.partition.queries);
   std::vector<int> numbers = numbers_to_try();  // of owners and of steps
 
   Index seqlen() const { return problem.shape.seqlen; }
@@ -67,14 +68,26 @@ struct Knowledge {
     if (tensor == Tensor::lse) return {right[head * seqlen() + position]};
     return copy_of(right, head, position);
   }
-  // Call f(head x seqlen + position, position) for the rows of all heads that are looked at.
+  // Return where the rows of a tensor lie. A gradient of sinks has none of its own.
+  const DealtRows& deal_of(Tensor tensor) const {
+    return is_key_side(tensor) || tensor == Tensor::dsink ? deal : query_deal;
+  }
+  // Return whether the table of hypotheses is about such a problem: one width, no learned sinks, a query
+  // at each position, which lies where the key does. diagnose_shapes() is about the others.
+  bool is_plain() const {
+    return problem.shape.value_dim() == width() && problem.sink_logits.empty() &&
+           problem.shape.is_square() && problem.partition.queries.kind == problem.partition.kind &&
+           problem.partition.queries.assignment == problem.partition.assignment;
+  }
+  // Call f(head x rows + position, position) for the rows of all heads that are looked at.
   template <class F>
   void for_rows(Tensor tensor, F&& f) const {
-    const Index count = options.rows.empty() ? seqlen() : std::ssize(options.rows);
+    const Index rows = seqlen_of(problem.shape, tensor);
+    const Index count = options.rows.empty() ? rows : std::ssize(options.rows);
     for (Index head = 0; head < heads_of(problem.shape, tensor); ++head)
       for (Index i = 0; i < count; ++i) {
         const Index position = options.rows.empty() ? i : options.rows[i];
-        f(head * seqlen() + position, position);
+        f(head * rows + position, position);
       }
   }
   // Return whether a position lies in the second of its rank's two chunks.
@@ -320,6 +333,14 @@ void add_sinks(const Knowledge& known, const std::map<Index, SinkFit>& fits, boo
 // once. `checks` are of all given tensors. When out or lse is wrong, the gradients are left aside,
 // because they follow. No mistake is named that would have changed a tensor that passes.
 std::vector<Suspect> diagnose(const Knowledge& known, const std::vector<TensorCheck>& checks);
+
+// Do the same where values have a width of their own, heads have learned sinks or there are fewer
+// queries than keys.
+std::vector<Suspect> diagnose_shapes(const Knowledge& known,
+                                     const std::vector<TensorCheck>& checks);
+
+// Return the squared distance, where NaN and infinities are `cap` away from numbers.
+double squared_distance(double a, double b, double cap);
 
 // Return the suspicion that the accumulator was rounded at every hop, or none. It sees this in
 // outputs whose every element is as near to the oracle as 16 bits can be: the roundings of the hops

@@ -109,8 +109,19 @@ const MistakeFacts& facts_of(Mistake mistake) {
        "Gradients are too large by a number of ranks, heads or tokens. Look for a division that "
        "doesn't happen, or for a sum over ranks that hold the whole already."},
       {"sink-missing",
-       "Every row sum of a head has a constant besides its keys, as a learned sink gives. Compare "
-       "with attention that has the sink; if your model has none, look what joins the sum."},
+       "Every row sum of a head has a constant besides its keys, as a learned sink gives, or lacks "
+       "the one of your model. Compare with attention that has the sink, or has none; look what "
+       "joins the sum."},
+      {"sink-in-values",
+       "The weight of a learned sink multiplies a value. It joins the row's sum and no value: drop "
+       "its column of the weights, after the softmax, before they meet V."},
+      {"value-width-of-keys",
+       "Rows of V are taken for as wide as those of K. Give V, the output and its gradient strides "
+       "of their own, and look where head_dim stands for both."},
+      {"wrong-q-offset",
+       "Fewer queries than keys stand at other positions than they should. Query i is at seqlen_k "
+       "- "
+       "seqlen_q + i, unless you say otherwise; look which corner your kernel's mask begins in."},
       {"softcap",
        "Scores are capped by cap x tanh(score / cap). Compare with attention that caps them, or "
        "switch the cap off."},

@@ -57,11 +57,14 @@ enum class Mistake {
   heads_and_rows_swapped,  // [seqlen, heads] taken for [heads, seqlen]
   sum_instead_of_mean,     // gradients are too large by a number of ranks, heads or tokens
   // Those that no ring makes when it is asked to.
-  sink_missing,    // a constant in every sum of a head that the check isn't told of
-  softcap,         // scores are capped
-  index_overflow,  // positions are counted in 16 bits
-  overwritten,     // half of a tensor holds something else
-  wrong_factor     // a factor of a whole tensor that has no name
+  sink_missing,  // a constant in every sum of a head is there without the other side's knowing of it
+  sink_in_values,       // the weight of a learned sink multiplies a value
+  value_width_of_keys,  // rows of V are taken for as wide as those of K
+  wrong_q_offset,       // fewer queries than keys stand at other positions
+  softcap,              // scores are capped
+  index_overflow,       // positions are counted in 16 bits
+  overwritten,          // half of a tensor holds something else
+  wrong_factor          // a factor of a whole tensor that has no name
 };
 
 // For people: a mistake's name, a sentence on what it does, and one on how to verify it.
@@ -90,7 +93,7 @@ struct CheckedProblem {
   AttentionShape shape;
   MaskSpec mask;
   double softmax_scale = 1;
-  Partition partition;
+  Partitions partition;
   std::vector<float> sink_logits = {};  // as in Problem
 };
 
@@ -102,8 +105,7 @@ struct CheckedInputs {
 // Return the problem of `config`, and the inputs as its dtype stores them; dO is ones if none is
 // given, and empty without a backward pass.
 inline CheckedProblem checked_problem(const Problem& config) {
-  return {config.shape, config.mask, config.scale(), config.partition_of_sequence(),
-          config.sink_logits};
+  return {config.shape, config.mask, config.scale(), config.partitions(), config.sink_logits};
 }
 CheckedInputs stored_inputs(const Problem& config, const AttentionInputs& inputs);
 

@@ -27,12 +27,14 @@ constexpr double kInfinite = std::numeric_limits<double>::infinity();
 std::array<double, 2> errors_of_delta(const Knowledge& known) {
   const CheckedInputs& given = known.inputs;
   const DiagnosisOptions& options = known.options;
-  const Index width = known.width();
+  const Index width = known.width(), width_v = known.problem.shape.value_dim();
+  CheckedProblem with_keys = known.problem;  // for values
+  with_keys.shape.head_dim_v = 0;
   CheckedInputs inputs{given.q, given.k, given.k, given.q};
   Values deltas;
   known.for_rows(Tensor::out, [&](Index at, Index) {
     double sum = 0, squares = 0;
-    for (Index c = at * width; c < (at + 1) * width; ++c) {
+    for (Index c = at * width_v; c < (at + 1) * width_v; ++c) {
       const double right = known.oracle.out[c],
                    error = given.dout[c] * (stored_as(options.dtype, right) - right);
       sum += error;
@@ -41,8 +43,7 @@ std::array<double, 2> errors_of_delta(const Knowledge& known) {
     deltas.push_back(known.problem.softmax_scale * std::copysign(std::sqrt(squares), sum));
     for (Index c = at * width; c < (at + 1) * width; ++c) inputs.dout[c] *= deltas.back();
   });
-  NaiveResult<double> made =
-      oracle_of(known.problem, inputs, {64, options.threads, options.rows, {}});
+  NaiveResult<double> made = oracle_of(with_keys, inputs, {64, options.threads, options.rows, {}});
   for (std::size_t i = 0; i < made.out.size(); ++i) made.out[i] *= deltas[i / width];
   const auto mean_square = [](const Values& errors) {
     double sum = 0;
@@ -58,7 +59,8 @@ TensorCheck check_tensor(const Knowledge& known, Tensor tensor, const Values& mi
   const Values& oracle = values_of(known.oracle, tensor);
   const RowBound& bound = values_of(known.oracle.bounds, tensor);
   const AttentionShape& shape = known.problem.shape;
-  const Index width = width_of(shape, tensor), heads = heads_of(shape, tensor) / shape.batch;
+  const Index width = width_of(shape, tensor), rows_of_head = seqlen_of(shape, tensor),
+              heads = is_key_side(tensor) ? shape.num_heads_kv : shape.num_heads;
   // The lse is summed and kept in f32, from scores in f32, unless all of it is stored in 16 bits.
   constexpr double kInF32 = 16;
   const bool is_in_f32 =
@@ -81,7 +83,7 @@ TensorCheck check_tensor(const Knowledge& known, Tensor tensor, const Values& mi
     const double tolerance = !is_in_f32 ? rounding_of(tensor, dtype, bound, at, distance.largest)
                              : dtype == DType::f32 ? exact
                                                    : kInF32 * exact;
-    const WorstRow row{at / known.seqlen() / heads, at / known.seqlen() % heads, position,
+    const WorstRow row{at / rows_of_head / heads, at / rows_of_head % heads, position,
                        distance.most, tolerance};
     check.worst.take_if_worse(row);
     if (!row.passes()) wrong.insert(position);
@@ -112,7 +114,8 @@ TensorCheck check_tensor(const Knowledge& known, Tensor tensor, const Values& mi
   check.first_wrong_row = *wrong.begin();
   check.last_wrong_row = *wrong.rbegin();
   std::set<int> ranks;
-  for (const Index position : wrong) ranks.insert(known.deal.places[position].rank);
+  for (const Index position : wrong)
+    if (tensor != Tensor::dsink) ranks.insert(known.deal_of(tensor).places[position].rank);
   check.wrong_ranks.assign(ranks.begin(), ranks.end());
   return check;
 }
@@ -132,8 +135,11 @@ ErrorMap map_of(const Knowledge& known, Tensor tensor) {
       const double error = given[at] - right[at];
       sum += std::isfinite(error) ? error * error : kInfinite;
     }
-    const Index chunk = 2 * known.deal.places[position].rank + known.is_upper(position);
-    for (Squares* const of : {&by_chunk[chunk], &by_head[row / known.seqlen()]})
+    const DealtRows& deal = known.deal_of(tensor);
+    const Place& place = deal.places[position];
+    const bool is_upper = place.local_row >= (std::ssize(deal.positions[place.rank]) + 1) / 2;
+    for (Squares* const of : {&by_chunk[2 * place.rank + is_upper],
+                              &by_head[row / seqlen_of(known.problem.shape, tensor)]})
       *of = {of->sum + sum, of->count + static_cast<double>(width)};
   });
   ErrorMap map{std::string(name_of(tensor)), {}, {}};
@@ -167,7 +173,7 @@ CheckVerdict check_outputs(const CheckedProblem& problem, const CheckedInputs& i
         check.right_in = dtype;
     return check;
   };
-  for (const Tensor tensor : output_tensors(true)) {
+  for (const Tensor tensor : output_tensors(true, true)) {
     const Values &given = values_of(mine, tensor), &right = values_of(oracle, tensor);
     if (given.empty()) continue;
     verdict.tensors.push_back(check_of(tensor, given));
@@ -183,8 +189,9 @@ CheckVerdict check_outputs(const CheckedProblem& problem, const CheckedInputs& i
     if (!check.right_in) checks.push_back(tells == given ? check : check_of(tensor, tells));
   }
   if (verdict.result == CheckResult::wrong) {
-    verdict.suspects = diagnose({problem, inputs, oracle, telling, options}, checks);
-  } else if (verdict.result == CheckResult::rounding) {
+    const Knowledge told{problem, inputs, oracle, telling, options};
+    verdict.suspects = told.is_plain() ? diagnose(told, checks) : diagnose_shapes(told, checks);
+  } else if (verdict.result == CheckResult::rounding && known.is_plain()) {
     verdict.suspects = find_hop_rounding(known);
     if (!verdict.suspects.empty()) verdict.result = CheckResult::wrong;
   }

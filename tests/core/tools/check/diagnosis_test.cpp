@@ -414,7 +414,8 @@ TEST(Diagnosis, NamesOtherWaysToMakeAMistake) {
     powers.lse[i] = std::log2(sum);
   }
   Case zigzag = c;
-  zigzag.problem.partition.kind = PartitionKind::zigzag;
+  zigzag.problem.partition = {PartitionKind::zigzag, zigzag.problem.shape.seqlen,
+                              zigzag.problem.partition.world_size};
   const auto in_backward = [&](const std::function<bool(Index, Index)>& seen) {
     return flash_attention(c, seen);
   };
