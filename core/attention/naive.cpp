@@ -449,7 +449,8 @@ class NaiveAttention {
     T* lse = result_.lse.data() + head * rows() + block.queries.first;
     for (Index i = 0; i < block.rows(); ++i) {
       auto row = allowed_part(block, i, p);
-      const T sink = sink_of(head), most = row.template maxCoeff<Eigen::PropagateNaN>();
+      const T sink = sink_of(head);  // a learned one, -inf where there is none
+      const T most = row.template maxCoeff<Eigen::PropagateNaN>();
       const T row_max = sink > most ? sink : most;
       const T shift = row_max == -std::numeric_limits<T>::infinity() ? T(0) : row_max;
       row = exp_or_zero(row - shift);

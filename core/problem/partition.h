@@ -258,8 +258,8 @@ struct Partitions : Partition {
   Index first_query = 0;
 
   constexpr Partitions() = default;
-  constexpr Partitions(PartitionKind kind, Index seqlen_of_both, int ranks)
-      : Partitions(Partition{kind, seqlen_of_both, ranks}) {}
+  constexpr Partitions(PartitionKind of_both, Index rows, int ranks)
+      : Partitions(Partition{of_both, rows, ranks}) {}
   constexpr Partitions(const Partition& both)  // NOLINT: one partition deals both
       : Partition(both), queries(both) {}
   constexpr Partitions(const Partition& keys, const Partition& of_queries, Index first)

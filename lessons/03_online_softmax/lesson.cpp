@@ -95,26 +95,40 @@ void lesson_03(Page& page) {
   page.value("merged", fixed(merged_accum[0] / merged.row_sum, 3));
 
   // Why one factor there, and two here? New keys are measured against the new m at once, so only the
-  // old sums need a factor. Two states were each measured against their own m, and either may have the
-  // smaller one, whose sums need a factor. Outputs that are already divided by l always need two. Part
-  // a is Σ exp(s - lse of a) v over its own keys, and the whole needs Σ exp(s - lse) v. So part a is
-  // multiplied by exp(lse of a - lse), part b by exp(lse of b - lse), and because lse is over all keys,
-  // these two weights add up to 1. (`over_keys(0, 2)` attends the first two keys alone.)
+  // old sums need one. Of two states, either may have the smaller m. Outputs that are already divided by
+  // l always need two. Part a is Σ exp(s - lse of a) v over its own keys, and the whole needs
+  // Σ exp(s - lse) v. So part a is multiplied by exp(lse of a - lse), part b by exp(lse of b - lse), and
+  // because lse is over all keys, these weights add up to 1.
   const PartOfKeys early = over_keys(0, 2), rest = over_keys(2, 4), whole = over_keys(0, 4);
   const double of_early = std::exp(early.lse - whole.lse), of_rest = std::exp(rest.lse - whole.lse);
   page.value("weights of the outputs of the two halves", numbers({of_early, of_rest}, 3));
 
+  // ## A key without a value
+  //
+  // gpt-oss has a learned number s per head, whose exp(s) joins every row's sum: a key with score s and
+  // value 0, carried on once:
+  //-
+  RowState<double> with_sink = row;
+  std::vector<double> dimmed = out_accum;
+  const double sink = 2, nothing = 0;
+  carry_on<double>(with_sink, dimmed, {&sink, 1}, &nothing);
+  page.value("with a sink of 2", fixed(dimmed[0] / with_sink.row_sum, 3));
+
+  // out = N / L, where s is in L alone, as exp(s). So out changes by -N exp(s) / L² = -p out, with the
+  // sink's weight p = exp(s) / L, and its gradient is -Σ p (dO · out) over all rows. (Lesson 11's
+  // sinks are others.)
+  //
   // ## What it costs to remember
   //
-  // The state of one row with head_dim 128 is m, l and 128 numbers of out_accum, whether it has met
-  // a hundred keys or a million. Lesson 1 would hold a row of P instead:
+  // The state of one row with head_dim 128 is m, l and 128 numbers of out_accum, after any number of
+  // keys. Lesson 1 would hold a row of P instead:
   const Guess guess = page.predict(
       "One row, a million keys, floats: how many times larger is its row of P than its state?", "");
   const double state_bytes = (2 + 128) * sizeof(float), row_of_p = 1e6 * sizeof(float);
   page.answer(guess, row_of_p / state_bytes);
 
   // What is exact in mathematics is not exact on a computer, because every step rounds. Here one row
-  // meets 4,096 random keys in float, f32 for short. Their scores slowly rise, so that m changes often.
+  // meets 4,096 random keys in float, f32 for short. Their scores rise, so that m changes often.
   // One column carries the state on from piece to piece. In the other, each piece makes a state, and
   // the states are merged. Both are compared with the softmax of the whole row in double, f64.
   Table errors({"keys per piece", "pieces", "error, carried", "error, merged"});
@@ -142,12 +156,13 @@ void lesson_03(Page& page) {
   page.table(errors);
 
   // The size of the pieces hardly matters, so they may be chosen to fit a cache, or lie on
-  // different machines. Lesson 4 takes blocks of both, queries and keys.
+  // different machines.
   //
   // ## On paper
-  page.predict("Two states with m = 2, and l = 3 and 5: what is l of their merge?", "", 3 + 5);
   page.predict("Outputs 10 and 30 with lse 0 and ln 3: what is their merge?", "",
                (10 + 3 * 30) / 4);
+  page.predict("m = 0, l = 3, output 8, dO 2, and a sink of 0 joins: what is its gradient?", "",
+               -3);
 
   // ## Checks
   page.at_most("Two and two carried on give softmax over all four",

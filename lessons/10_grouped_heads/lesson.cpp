@@ -84,6 +84,22 @@ void lesson_10(Page& page) {
               std::round(threshold_rows(layer_job(8192, 8, g), a100, Pass::forward, 0.5)), 32 / g);
   page.table(saved);
 
+  // ## Heads from a latent
+  //
+  // DeepSeek's and Kimi's models go another way. All heads' K and V of a token are computed from one row
+  // of 512 numbers, the *latent*, and 64 more carry its rotary positions. A head has keys of 192 numbers
+  // and values of 128, which a ring takes as they are: V, out and dO have a width of their own. The cache
+  // keeps the latent alone. For 128 heads in bf16:
+  const Problem heads{.shape = {1, 128, 128, 8192, 192, 128}, .dtype = DType::bf16};
+  const double expanded = static_cast<double>(heads.ring_problem().row_bytes(Payload::kv));
+  const double latent = (512 + 64) * 2;
+  page.value("a token's heads, and its latent", numbers({expanded, latent}, 0), "bytes");
+
+  // A ring may send either. With the heads, each rank computes them once and 71 times as much travels.
+  // With the latents, each rank computes all ranks' heads anew: 2 · 512 · 128 · (128 + 128) FLOPs, 34
+  // million, for each row of each block, backward as well. Ranks that divide heads (lesson 15) send the
+  // latent, and expand their own heads.
+  //
   // ## What it limits
   //
   // Whatever divides heads among ranks, as later lessons do (15, 19), reaches its limit sooner: each
@@ -101,12 +117,17 @@ void lesson_10(Page& page) {
                16 / 8);
   page.predict("A number of K has four copies, with gradients 1, 2, 3 and 4. What is its gradient?",
                "", 1 + 2 + 3 + 4);
+  page.predict("128 heads, keys of 192, values of 128: by what is a latent of 576 less?", "times",
+               expanded / latent);
 
   // ## Checks
   page.equal("A hop of 2 heads in place of 8: a quarter", 4 * sent, wide_sent);
   page.at_most("The output is exact up to rounding", out_off, 3e-6);
   page.at_most("So is dK", dk_off, 2e-5);
   page.at_most("The copies' gradients add up to it", sum_off, 2e-5);
+  page.check("34 million FLOPs expand a row",
+             2.0 * 512 * 128 * 256 > 33.5e6 && 2.0 * 512 * 128 * 256 < 34e6);
+  page.equal("81,920 bytes, or 1,152", numbers({expanded, latent}, 0), "81920, 1152");
   page.check("With one head, a ring sends less than pass-Q",
              traffic_of(on_8("ring", 8192, 32, 1, "NVLink4").job, 0).forward_bytes <
                  traffic_of(on_8("pass-q", 8192, 32, 1, "NVLink4").job, 0).forward_bytes);

@@ -15,6 +15,7 @@
 #include "core/training/generate.h"
 #include "core/training/merge.h"
 #include "lessons/book/model_rank.h"
+#include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_16 {
 void lesson_16(Page& page) {
@@ -33,7 +34,6 @@ void lesson_16(Page& page) {
     const double could = gpu.peak_flops(dtype) / gpu.memory_bytes_per_s.value();
     roofline.row(what, flops, std::round(could), percent(std::min(1.0, flops / could)));
   };
-  add("decode, f32, g = 1", DType::f32, 1, 1);
   add("decode, f32, g = 4", DType::f32, 1, 4);
   add("decode, 16 bits, g = 4", DType::bf16, 1, 4);
   add("prefill, 16 bits, g = 4, 4,096 queries", DType::bf16, 4096, 4);
@@ -113,13 +113,9 @@ void lesson_16(Page& page) {
   //   then returns the result in N - 1 more.
   // - **Tree**: every second rank sends its heads to its neighbour, which merges them. Every second one of
   //   those sends on, until one rank has the result. It goes back the same way.
-  page.predict("16 ranks, up a tree and down again: how many rounds?", "rounds",
-               static_cast<double>(merge_cost(MergeKind::tree, 32, 128, 16).rounds));
-
-  // A ring takes 2 (N - 1) rounds and a tree 2 log₂ N. By bytes alone the ring of results would be the
-  // faster one: it splits them over the ranks, as the table's third column says. But messages this short
-  // cost hardly anything but their start, which the last column counts. There the tree wins, with 0.96
-  // ms against 2.24. Both take longer than reading the shards.
+  // A ring takes 2 (N - 1) rounds and a tree 2 log₂ N. The ring splits the bytes over the ranks. But
+  // messages this short cost hardly anything but their start, which the last column counts. There the
+  // tree wins, with 0.96 ms against 2.24. Both take longer than reading the shards.
   //
   // ## Where new rows go
   //
@@ -129,15 +125,22 @@ void lesson_16(Page& page) {
   // Shares of what was written differ by one row at most. The prompt's partition does not matter,
   // because the newest query sees all keys: no rank is idle.
   //
+  // ## A prompt in chunks
+  //
+  // Between one query and all of them is a chunk of a prompt, as servers read them: 2,048 queries, the
+  // last positions, over the keys of all earlier chunks. What one rank sends in a layer:
+  Problem chunk = layer_job(131072, 8, 8);
+  chunk.shape.seqlen_q = 2048;
+  const double blocks_sent = traffic_of(chunk, 0).forward_bytes;
+  set_scheme(chunk, "pass-q");
+  const double queries_sent = traffic_of(chunk, 0).forward_bytes;
+  page.value("K, V; or Q, results", numbers({blocks_sent / 1e6, queries_sent / 1e6}, 0), "MB");
+  // So queries should travel here. Late ones see nearly all keys, so no partition has to balance them.
+  //
   // ## A model that writes
   //
-  // For each token a rank does this in each layer:
-  //
-  //     append the new row of K and V, if it is the rank's turn
-  //     attend the rank's shard with the new query
-  //     merge out and lse over the ranks
-  //
-  // This model has memorised a line and is prompted with its first word. Four ranks write:
+  // This model has memorised a line and is prompted with its first word. For each token and layer, four
+  // ranks append, attend and merge:
   //-
   double lse = some.lse, merged = some.out;
   merge_by_lse<double>(lse, {&merged, 1}, others.lse, {&others.out, 1});
@@ -157,6 +160,10 @@ void lesson_16(Page& page) {
   const std::string by_one = written(1), by_four = written(4);
   page.print(by_four);
 
+  // ## On paper
+  page.predict("A chunk of 16 queries in place of 2,048: a ring sends how many MB?", "MB",
+               std::round(blocks_sent / 1e6));
+
   // ## Checks
   page.equal("Eight ranks read their shards in 0.64 ms", fixed(reading_ms / 8, 2), "0.64");
   page.equal("and are 1.8 times as fast",
@@ -174,7 +181,7 @@ void lesson_16(Page& page) {
   //
   // Write the merge of two states, and a tree of messages that merges those of all ranks, in
   // `my_ring/16_prefill_and_decode.h`. `./ringscope lesson 16 --check` lets your ring decode. Then train
-  // a model on a text of yours, and let it write. (The 400 steps take about a minute.)
+  // a model on a text of yours, and let it write:
   //
   //     ./ringscope train --text FILE --checkpoint MODEL
   //     ./ringscope generate --checkpoint MODEL --prompt "keys" --world-size 4
