@@ -154,13 +154,6 @@ namespace {
 
 constexpr Index kMostPositions = Index{1} << 24;  // that are listed
 
-// Return ROWS of the partition's name ptrr:ROWS, or none.
-std::optional<Index> rows_of_blocks(std::string_view name) {
-  constexpr std::string_view kBlocks = "ptrr:";
-  return name.starts_with(kBlocks) ? parse_number<Index>(name.substr(kBlocks.size()))
-                                   : std::nullopt;
-}
-
 // Throw InputError naming the flag, the value and what would be accepted.
 void complete(PositionsOptions& options, bool partition_given) {
   complete_problem("positions", options.job);
@@ -189,12 +182,12 @@ void complete(PositionsOptions& options, bool partition_given) {
     require_multiple(chunks, fmt::format("{}, two chunks a rank", chunks));
   if (options.convention == Convention::pytorch_ptrr) {
     if (!partition_given) options.job.partition = PartitionSpec::parse("ptrr:1");
-    const auto block = rows_of_blocks(job.partition.name());
-    if (!block)
+    const Index block = job.partition.block_rows();
+    if (block == 0 || block > job.shape.seqlen)
       contradiction("--partition", fmt::format("'{}' given {}", job.partition.name(), convention),
-                    "ptrr:ROWS");
-    return require_multiple(*block * job.world_size,
-                            fmt::format("{}, a block a rank", *block * job.world_size));
+                    "ptrr:ROWS, of the sequence's rows at most");
+    const Index of_all = block * job.world_size;
+    return require_multiple(of_all, fmt::format("{}, a block a rank", of_all));
   }
   for (Index d = 0; d < mask.num_documents && options.convention == Convention::pytorch; ++d)
     if (mask.document(d).size() % chunks != 0)

@@ -157,6 +157,8 @@ PartitionSpec PartitionSpec::parse(std::string_view text) {
   return spec;
 }
 
+Index PartitionSpec::block_rows() const { return rows_after(kPtrr, name_); }
+
 PartitionSpec PartitionSpec::dealt(std::string name, const std::vector<DealtRun>& runs,
                                    int world_size) {
   PartitionSpec spec(PartitionKind::dealt);
@@ -215,8 +217,8 @@ void PartitionSpec::deal_out(const Mask& mask, int world_size, Interval position
     const Index all = positions.size();
     for (Index first = 0; first < all; first += min_of(stripe, all - first))
       append(runs, static_cast<int>(first / stripe % world_size), min_of(stripe, all - first));
-  } else if (const Index block = rows_after(kPtrr, name_); block > 0) {
-    runs = runs_by_work(mask, block, world_size, positions);
+  } else if (block_rows() > 0) {
+    runs = runs_by_work(mask, block_rows(), world_size, positions);
   } else if (mask.num_documents > 0) {
     runs = runs_of_documents(mask, parse_partition(name_.substr(kDocuments.size())), world_size,
                              positions);

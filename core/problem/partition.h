@@ -303,6 +303,8 @@ class PartitionSpec {
     return kind_ == PartitionKind::dealt ? name_ : name_of(kind_);
   }
   bool is_searched() const { return name_ == "searched"; }
+  // Return ROWS of `ptrr:ROWS`, or 0.
+  Index block_rows() const;
   const Assignment* assignment() const { return assignment_.get(); }
   // Return the deal's runs as numbers, as recorded() takes them. Empty for a fixed partition.
   std::vector<Index> numbers() const;
