@@ -23,12 +23,17 @@ class Rows(NamedTuple):
     `cu_seqlens` [documents + 1]: how many of its rows come before each document.
     `labels` [rows]: the position whose token each row predicts, -100 for none.
     `rope_positions` [rows]: what its rotary angles are taken of.
+    `cu_seqlens_k` [its documents + 1] and `local_k_slice` [2]: of "ring-flash-attention-llama3", which
+    gathers all keys: how many of those that the rank attends come before each document, and where they
+    begin and end. None in the other conventions.
     """
 
     positions: Any
     cu_seqlens: Any
     labels: Any
     rope_positions: Any
+    cu_seqlens_k: Any = None
+    local_k_slice: Any = None
 
 
 @overload
@@ -78,13 +83,16 @@ def positions(
     if device is not None:
         import torch  # type: ignore[import-not-found, unused-ignore]
 
-        ranks = [Rows(*(torch.from_numpy(x).to(device) for x in rows)) for rows in ranks]
+        ranks = [
+            Rows(*(x if x is None else torch.from_numpy(x).to(device) for x in rows))
+            for rows in ranks
+        ]
     return ranks if rank is None else ranks[0]
 
 
 def _rows_of_ranks(answer: Any) -> List[Rows]:
     ranks = [
-        Rows(*(np.array(one[name], dtype=np.int64) for name in Rows._fields))
+        Rows(**{name: np.array(one[name], dtype=np.int64) for name in Rows._fields if name in one})
         for one in answer["ranks"]
     ]
     if not ranks:

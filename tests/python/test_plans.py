@@ -36,6 +36,15 @@ def test_documents_are_counted():
     assert rows.cu_seqlens[-1] == 4
 
 
+def test_gathered_keys_are_those_that_a_rank_attends():
+    first, last = ringscope.positions(
+        8, 2, mask="causal+documents:3,5", convention="ring-flash-attention-llama3"
+    )
+    assert [x.tolist() for x in (first.cu_seqlens_k, first.local_k_slice)] == [[0, 3, 4], [0, 4]]
+    assert [x.tolist() for x in (last.cu_seqlens_k, last.local_k_slice)] == [[0, 5], [3, 8]]
+    assert ringscope.positions(8, 2, rank=0).cu_seqlens_k is None
+
+
 def test_a_simulation_is_a_dict(tmp_path):
     trace = tmp_path / "sim.json"
     answer = ringscope.simulate(world_size=4, seqlen=4096, trace=trace, **MACHINE)
