@@ -28,11 +28,12 @@ std::size_t distance_of(std::string_view a, std::string_view b) {
 constexpr std::pair<std::string_view, std::string_view> kNamesElsewhere[] = {
     {"--tp", "--tensor"},        {"--cp", "--context"},
     {"--pp", "--pipeline"},      {"--dp", "--data"},
-    {"--fsdp", "--zero"},        {"--hsdp", "--zero"},
+    {"--fsdp", "--zero"},        {"--hsdp", "--shard"},
     {"--ac", "--recompute"},     {"--vp", "--interleave"},
     {"--mbs", "--batch"},        {"--gbs", "--sequences"},
     {"--seq-len", "--seqlen"},   {"--num-heads", "--heads"},
     {"--nproc", "--world-size"}, {"--num-kv-heads", "--heads-kv"},
+    {"--ep", "--expert"},        {"--fp8", "--products"},
     {"--precision", "--dtype"}};
 
 // Return "--flag, or " for the flag of `app` that an unknown one means or comes closest to, or "".

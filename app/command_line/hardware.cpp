@@ -14,6 +14,8 @@ void add_hardware(CommandFlags& flags, HardwareOptions& hardware) {
   flags.text("--gpu", "NAME|FILE", hardware.gpu,
              "what a rank computes with: A100, H100, H200, B200, GB200, GB300, ...");
   flags.text("--link", "NAME|FILE", hardware.link, "from a rank to the next: NVLink4, PCIe5, ...");
+  flags.one_of("--kernels", {"fa2", "fa3", "cudnn"}, hardware.kernels,
+               "whose kernels' share of the peak attention reaches (the table's own)");
   flags.flag("--measure", hardware.measure,
              "take this machine instead: measure its cores and memory, a few seconds");
   flags.flag("--calibrated", hardware.calibrated,
@@ -30,8 +32,9 @@ void check_hardware(const std::string& command, const HardwareOptions& hardware)
   constexpr const char* kAccepted = "--gpu with --link, or --measure";
   if (measure && (gpu || link))
     contradiction(gpu ? "--gpu" : "--link", "given beside --measure", kAccepted);
-  if (measure && hardware.calibrated)
-    contradiction("--calibrated", "given beside --measure", "one of them");
+  for (const auto& [flag, is_given] : {std::pair{"--calibrated", hardware.calibrated},
+                                       {"--kernels", hardware.kernels.has_value()}})
+    if (measure && is_given) contradiction(flag, "given beside --measure", "one of them");
   if (!measure && !(gpu && link))
     contradiction(command, fmt::format("no {} given", gpu ? "--link" : "--gpu"), kAccepted);
 }
@@ -70,6 +73,7 @@ Hardware find_hardware(const HardwareOptions& options, const Problem& job, int r
     found = measured_hardware(job, ranks);
   } else {
     found.gpu = for_flag("--gpu", [&] { return find_gpu(*options.gpu); });
+    if (options.kernels) for_flag("--kernels:", [&] { take_kernels(found.gpu, *options.kernels); });
     found.link = for_flag("--link", [&] { return find_link(*options.link); });
     found.rates = for_flag("--dtype:", [&] { return rates_of(found.gpu, found.link, job.dtype); });
   }

@@ -21,6 +21,7 @@ inline constexpr const char* kCallsLeftOut =
 struct HardwareOptions {
   std::optional<std::string> gpu, link;
   std::optional<std::string> between;  // the link between nodes
+  std::optional<std::string> kernels;  // of attention
   std::optional<int> nodes;
   bool measure = false;
   bool calibrated = false;  // count calls and merging, as in published runs

@@ -32,6 +32,7 @@ struct PlanOptions {
   bool scheme_given = false;        // of `job`
   std::optional<ModelSizes> model;  // around the attention; of a rank's share as well
   ModelMemory model_memory;
+  bool in_8_bits = false;   // the products of the model's layers
   Index micro_batches = 1;  // of a step, each of job.shape.batch, one after the other
 
   // Ranks along the other axes, where job.world_size ranks are only one of several context groups, and
@@ -65,9 +66,7 @@ struct ModelPlan {
 
 struct Plan : Hardware {
   PlanOptions options;
-  // What sums over the tensor ranks, rows to the next stage, and sums of gradients and gathers of
-  // weights take. Libraries spread the last over all links of a node (NCCL's channels).
-  Link tensor_link, pipeline_link, weight_link;
+  StepLinks links;  // libraries spread sums and gathers over all links of a node (NCCL's channels)
   double memory_limit = 0;  // bytes per rank that all of it may take
 
   Granularity tile;  // with --partition searched, which counts and deals out whole ones
@@ -76,6 +75,7 @@ struct Plan : Hardware {
   Choice chosen;                    // the best that --partition and --scheme allow
   double rows = 0;                  // of the rank with most, in `chosen`; so are the next members
   std::vector<MemoryPart> memory;
+  double host_bytes = 0;           // of activations, in the host's memory
   double share = 1;                // least share of c^2 computed during a hop
   std::optional<ModelPlan> model;  // with --width
   Overlap forward, backward;       // backward: only with --backward
@@ -100,6 +100,8 @@ struct Plan : Hardware {
 // Return the bill of the rank with `rows` rows: attention, and the model around it if there is one.
 std::vector<MemoryPart> memory_bill(const PlanOptions& options, const Problem& job, double rows);
 
+inline constexpr int kMostGroupedRanks = 1 << 16;  // few enough to locate all of them at once
+
 // The flags of the groups as they were given.
 struct GroupFlags {
   std::string context;             // a number, or `all`
@@ -121,8 +123,8 @@ Fields groups_fields(const Plan& plan);
 
 // Return the plan of a model, whose figures are the machine's of the table or measured.
 ModelPlan model_plan(const Plan& plan);
-// Return the time of a step with the plan's choice.
-StepTime step_time(const Plan& plan);
+// Return the time of a step with the plan's choice, of which a layer's attention takes `attention`.
+StepTime step_time(const Plan& plan, const LayerTime& attention);
 // These require a plan with a model.
 double tokens_per_s(const Plan& plan);
 std::optional<double> mfu_of(const Plan& plan);

@@ -56,6 +56,12 @@ void complete(const CommandFlags& flags, PlanOptions& plan) {
     deal_out_as_given(plan.job);
   }
   check_hardware("plan", plan.hardware);
+  if (plan.in_8_bits && (plan.hardware.measure || plan.job.dtype == DType::f32))
+    contradiction("--products",
+                  plan.hardware.measure ? "fp8 given beside --measure" : "fp8 given for f32",
+                  "it with --gpu and --dtype bf16 or f16");
+  if (plan.model_memory.offloads && plan.hardware.measure)
+    contradiction("--offload", "activations given beside --measure", "one of them");
   check_nodes(flags, plan);
   split_up(plan);
   check_speeds(plan.job);
@@ -134,26 +140,34 @@ Choice judge_simulated(const Plan& plan, const Problem& job, const MemoryOf& mem
   return judge_by_simulation(std::move(scenario), plan.memory_limit, memory_of);
 }
 
-// Judge all ways: by the closed forms, or by following the scheme's loop where it has none.
-std::vector<Choice> all_choices(const Plan& plan, const MemoryOf& memory_of) {
-  std::map<std::string, Balance> balances;  // of a ring and an all-gather, by partition
-  const auto balance = [&](const Problem& job) {
-    if (job.scheme->course == Course::heads) return balance_of(job);
-    const auto [found, is_new] = balances.try_emplace(job.partition.name());
-    if (is_new)
-      found->second = plan.options.is_searched() ? balance_of(Work(job, plan.tile), job.speeds)
-                                                 : balance_of(job);
-    return found->second;
-  };
-  std::vector<Choice> choices;
-  for (const Problem& job : compared_ways(plan)) {
-    const bool has_closed_form = (is_plain(job) || job.scheme->course == Course::heads) &&
-                                 !is_followed(job) && !plan.between && !plan.calls;
-    choices.push_back(has_closed_form
-                          ? judge(job, balance(job), plan.rates, plan.memory_limit, memory_of)
-                          : judge_simulated(plan, job, memory_of));
-  }
-  return choices;
+// Judge a way by the closed forms, or by following the scheme's loop where it has none. `balances` are of
+// a ring and an all-gather, by partition.
+Choice judge_way(const Plan& plan, const Problem& job, const MemoryOf& memory_of,
+                 std::map<std::string, Balance>& balances) {
+  const bool by_heads = job.scheme->course == Course::heads;
+  if (!(is_plain(job) || by_heads) || is_followed(job) || plan.between || plan.calls)
+    return judge_simulated(plan, job, memory_of);
+  if (by_heads) return judge(job, balance_of(job), plan.rates, plan.memory_limit, memory_of);
+  const auto [found, is_new] = balances.try_emplace(job.partition.name());
+  if (is_new)
+    found->second =
+        plan.options.is_searched() ? balance_of(Work(job, plan.tile), job.speeds) : balance_of(job);
+  return judge(job, found->second, plan.rates, plan.memory_limit, memory_of);
+}
+
+// Return the time of the mean layer's attention in the chosen way.
+LayerTime mean_layer_time(const Plan& plan, const MemoryOf& memory_of) {
+  LayerTime time = plan.chosen.time;
+  if (plan.options.model->window == 0) return time;
+  std::map<std::string, Balance> balances;
+  const Problem windowed = for_flag(
+      "--model:", [&] { return of_windowed_layers(plan.chosen.job, *plan.options.model); });
+  const LayerTime other = judge_way(plan, windowed, memory_of, balances).time;
+  for (const auto& [pass, its] :
+       {std::pair{&time.forward, &other.forward}, {&time.backward, &other.backward}})
+    *pass = {(pass->compute + its->compute) / 2, (pass->imbalance + its->imbalance) / 2,
+             (pass->exposed + its->exposed) / 2, (pass->wall + its->wall) / 2};
+  return time;
 }
 
 Choice choose(const Plan& plan) {
@@ -197,8 +211,12 @@ Plan make_plan(const PlanOptions& options) {
       find_hardware(options.hardware, options.job, options.job.world_size);
   plan.options = options;
   if (plan.is_measured) share_cores(plan);
-  plan.tensor_link = plan.pipeline_link = plan.weight_link = plan.link;
   if (options.model) plan.model = model_plan(plan);
+  if (options.model_memory.offloads && !plan.gpu.host_bytes_per_s)
+    contradiction(
+        "--offload",
+        fmt::format("activations given for gpu {}, which has no host_gb_per_s", plan.gpu.name),
+        "one that has");
   place_groups(plan);
   if (options.is_searched()) {
     plan.tile = plan.is_measured ? kCpuTile : kGpuTile;
@@ -210,14 +228,22 @@ Plan make_plan(const PlanOptions& options) {
     return total_bytes(memory_bill(options, job, job.max_rows()));
   };
   if (options.scheme_given) with_dashes([&] { check_scheme(options.job); });
-  with_dashes([&] { plan.choices = all_choices(plan, memory_of); });
+  std::map<std::string, Balance> balances;
+  with_dashes([&] {
+    for (const Problem& way : compared_ways(plan))
+      plan.choices.push_back(judge_way(plan, way, memory_of, balances));
+  });
   plan.best = best_choice(plan.choices);
   plan.chosen = choose(plan);
   const Problem& job = plan.chosen.job;
   plan.rows = job.max_rows();
   plan.memory = memory_bill(options, job, plan.rows);
   find_overlap(plan);
-  if (plan.model) plan.model->step = step_time(plan);
+  if (plan.model) {
+    plan.model->step = step_time(plan, mean_layer_time(plan, memory_of));
+    plan.host_bytes = options.model_memory.in_flight *
+                      offloaded_bytes(job, *options.model, options.model_memory, plan.rows);
+  }
   plan.largest_seqlen = largest_seqlen(job, plan.memory_limit, memory_of);
   plan.smallest_world_size = smallest_world_size(job, plan.memory_limit, memory_of);
   Problem alone = job;
@@ -247,46 +273,59 @@ namespace {
 
 // Add what a model's step keeps in memory, and how it gets by with less.
 void add_model_memory(CommandFlags& flags, PlanOptions& plan) {
-  const std::string model = "--model NAME or --width N", backward = "--backward";
   ModelMemory& memory = plan.model_memory;
-  flags
-      .name("--recompute", memory.recompute, "none|attention|layer",
-            "what the model's backward pass computes again instead of keeping it (none)",
-            [](const std::string& text) { return parse_name(text, kAllRecomputes); })
-      .needs(model)
-      .needs(backward);
+  const auto of_training = [&] { flags.needs("--model NAME or --width N").needs("--backward"); };
+  const auto word = [&](const char* flag, bool& target, const char* other, const char* chosen,
+                        const char* help) {
+    flags.name(flag, target, fmt::format("{}|{}", other, chosen), help,
+               [=](const std::string& text) {
+                 if (text == other || text == chosen) return text == chosen;
+                 throw InputError(fmt::format("'{}' given; accepted: {}, {}", text, other, chosen));
+               });
+  };
+  flags.name("--recompute", memory.recompute, "none|attention|layer",
+             "what the model's backward pass computes again instead of keeping it (none)",
+             [](const std::string& text) { return parse_name(text, kAllRecomputes); });
+  of_training();
+  word("--offload", memory.offloads, "none", "activations",
+       "what lies in the host's memory until the backward pass, but of two layers (none)");
+  of_training();
   flags
       .count("--chunks", memory.chunks,
              "pieces of a rank's rows in which the MLP and the logits are computed, one after the "
              "other; the MLP then again in the backward pass (1)")
-      .needs(model);
+      .needs("--model NAME or --width N");
+  flags.count("--logit-chunks", memory.logit_chunks, "of the logits alone (as --chunks)")
+      .needs("--model NAME or --width N");
+  flags.count("--micro-batches", plan.micro_batches,
+              "batches of a model's step, one after the other; gradients are added up once (1)");
+  of_training();
+  flags.integer("--zero", memory.zero_stage,
+                "stage of ZeRO: 1 deals out the optimizer's states over the ranks, 2 gradients as "
+                "well, 3 weights as well (0)",
+                0, 3);
+  of_training();
   flags
-      .count("--micro-batches", plan.micro_batches,
-             "batches of a model's step, one after the other; gradients are added up once (1)")
-      .needs(model)
-      .needs(backward);
+      .integer("--shard", memory.shards,
+               "over how many ranks that is, of those with the same weights; the others hold "
+               "copies, as in HSDP (all)",
+               1, kMostGroupedRanks, "S")
+      .needs("--zero 1|2|3");
   flags
-      .integer("--zero", memory.zero_stage,
-               "stage of ZeRO: 1 deals out the optimizer's states over the ranks, 2 gradients as "
-               "well, 3 weights as well (0)",
-               0, 3)
-      .needs(model)
-      .needs(backward);
-  flags
-      .number("--logit-bytes", memory.logit_bytes, {1, 1e3, true, "a number from 1 to 1000"},
-              "that a logit and its gradients take at the peak; PyTorch's cross_entropy of bf16 "
-              "logits: 14 (4)")
-      .needs(model)
-      .needs(backward);
-  flags
-      .name("--gradients", memory.f32_gradients, "stored|f32",
-            "of weights, kept in the storage type, or in f32 as Megatron-LM does (stored)",
-            [](const std::string& text) {
-              if (text == "stored" || text == "f32") return text == "f32";
-              throw InputError(fmt::format("'{}' given; accepted: stored, f32", text));
-            })
-      .needs(model)
-      .needs(backward);
+      .integer("--expert", memory.expert_ranks,
+               "ranks that share the experts of a mixture, of those with the same weights (1)", 1,
+               kMostGroupedRanks)
+      .needs("--model NAME");
+  word("--products", plan.in_8_bits, "stored", "fp8",
+       "of the layers with weights: in the storage type, or in 8 bits (stored)");
+  flags.needs("--model NAME or --width N");
+  flags.number("--logit-bytes", memory.logit_bytes, {1, 1e3, true, "a number from 1 to 1000"},
+               "that a logit and its gradients take at the peak; PyTorch's cross_entropy of bf16 "
+               "logits: 14 (4)");
+  of_training();
+  word("--gradients", memory.f32_gradients, "stored", "f32",
+       "of weights, kept in the storage type, or in f32 as Megatron-LM does (stored)");
+  of_training();
 }
 
 }  // namespace
@@ -331,7 +370,7 @@ Finish declare_plan(CommandFlags& flags) {
   flags.value(
       "--model", "NAME",
       "a model's layers, heads and sizes instead of --layers to --vocab: llama3-8b, llama3-70b, "
-      "llama3-405b, qwen3-8b, ... (core/tools/cost/models.txt)",
+      "llama3-405b, qwen3-8b, deepseek-v3, ... (core/tools/cost/models.txt)",
       [plan, model](const std::string& name) {
         const NamedModel found = for_flag("--model", [&] { return find_model(name); });
         AttentionShape& shape = plan->job.shape;

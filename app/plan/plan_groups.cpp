@@ -15,7 +15,6 @@ namespace ringscope {
 
 namespace {
 
-constexpr int kMostGroupedRanks = 1 << 16;  // few enough to locate all of them at once
 constexpr int kMostTabledContext = 128;  // a simulation of every scheme takes about a second each
 
 PerAxis sizes_of(const PlanOptions& options) {
@@ -62,10 +61,10 @@ GroupTraffic traffic_of(const Plan& plan) {
     talk->times *= static_cast<double>(options.micro_batches);
     talk->bytes *= static_cast<double>(options.micro_batches);
   }
+  const ModelMemory& memory = options.model_memory;
   traffic.gradients.bytes =
       weight_traffic(model_weights(job.shape, *options.model, job.layers), job.storage_bytes(),
-                     options.model_memory.sharers(job.world_size), options.model_memory.zero_stage,
-                     job.layers, options.micro_batches)
+                     memory.sharers(job.world_size), memory, job.layers, options.micro_batches)
           .gradient_bytes;
   return traffic;
 }
@@ -180,7 +179,32 @@ std::vector<PlanOptions> with_contexts(const CommandFlags& flags, const PlanOpti
   return plans;
 }
 
+namespace {
+
+// Throw InputError for groups of ranks that weights or experts can't be dealt out over.
+void check_dealing(const PlanOptions& options) {
+  const ModelMemory& memory = options.model_memory;
+  const int sharers = options.job.world_size * options.split.data;
+  for (const auto& [flag, ranks] :
+       {std::pair{"--shard", memory.shards}, {"--expert", memory.expert_ranks}})
+    if (ranks > 0 && sharers % ranks != 0)
+      contradiction(
+          flag,
+          fmt::format("{} given for {} with the same weights", ranks, count_text(sharers, "rank")),
+          "a divisor of context x data");
+  if (memory.expert_ranks == 1) return;
+  if (!options.model || options.model->experts % memory.expert_ranks != 0 ||
+      options.model->experts == 0)
+    contradiction("--expert",
+                  fmt::format("{} given for {}", memory.expert_ranks,
+                              count_text(options.model ? options.model->experts : 0, "expert")),
+                  "a divisor of them, with --model of a mixture of experts");
+}
+
+}  // namespace
+
 void split_up(PlanOptions& options) {
+  check_dealing(options);
   options.whole = options.job;
   options.whole_model = options.model;
   const GroupJob job = group_job(options);
@@ -201,9 +225,13 @@ void split_up(PlanOptions& options) {
 void place_groups(Plan& plan) {
   PlanOptions& options = plan.options;
   const ModelSplit& split = options.split;
+  const ModelMemory& memory = options.model_memory;
+  plan.links = {plan.link, plan.link, plan.link, plan.link, plan.link};
   if (!plan.between) return;
   const Link between = *plan.between;
-  const int on_node = options.ranks_a_node, context = options.job.world_size;
+  const bool is_one = options.groups() == 1;
+  const int context = options.job.world_size,
+            on_node = is_one ? context / options.job.nodes : options.ranks_a_node;
   // Of a group's ranks `members` lie on a node. The groups on it share its links to other nodes.
   const auto shared = [&](double members) {
     Link link = between;
@@ -211,17 +239,22 @@ void place_groups(Plan& plan) {
         std::min(plan.link.bytes_per_s, options.nics * between.bytes_per_s * members / on_node);
     return link;
   };
-  if (options.groups() == 1) {
-    if (between.bytes_per_s >= plan.link.bytes_per_s) return;
-    plan.weight_link = shared(on_node);
-    return;
-  }
-  const int apart = split.tensor * context;  // stages, and then replicas
-  const int sharers = context * (split.pipeline == 1 ? split.data : 1);
-  if (split.tensor > on_node) plan.tensor_link = shared(on_node);
-  if (apart * split.pipeline > on_node) plan.pipeline_link = shared(1);
-  if (apart * split.pipeline * split.data > on_node && context * split.data > 1)
-    plan.weight_link = shared(std::min(sharers, std::max(1, on_node / split.tensor)));
+  // Return the link of so many ranks that have the same weights: of a context group, and then of its
+  // replicas, which are a whole pipeline apart. Those that share experts are taken to be side by side.
+  const auto link_of = [&](int ranks, int stages) {
+    const int extent = split.tensor * (ranks <= context ? ranks : ranks * stages);
+    const int near = stages == 1 ? ranks : std::min(ranks, context);
+    return extent <= on_node || ranks == 1
+               ? plan.link
+               : shared(std::min(near, std::max(1, on_node / split.tensor)));
+  };
+  const int sharers = memory.sharers(context);
+  plan.links.copies = link_of(sharers, split.pipeline);
+  plan.links.weights = link_of(memory.dealt_over(sharers), split.pipeline);
+  plan.links.experts = link_of(memory.expert_ranks, 1);
+  if (is_one) return;
+  if (split.tensor > on_node) plan.links.tensor = shared(on_node);
+  if (split.tensor * context * split.pipeline > on_node) plan.links.pipeline = shared(1);
   if (options.job.nodes == 1) {
     plan.between.reset();
     return;

@@ -17,27 +17,6 @@
 namespace ringscope {
 namespace {
 
-struct Part {
-  const char* name;
-  const char* key;
-  double seconds;
-  bool of_layers;  // else once per step
-};
-
-std::vector<Part> parts_of(const StepTime& step) {
-  return {{"attention", "attention_s", step.attention, true},
-          {"projections", "projections_s", step.projections, true},
-          {"MLP", "mlp_s", step.mlp, true},
-          {"norms, gates, heads", "values_s", step.values, true},
-          {"head and loss", "head_s", step.head, false},
-          {"computed again", "recomputed_s", step.recomputed, true},
-          {"tensor: sums of rows", "tensor_s", step.tensor, true},
-          {"pipeline: filling", "pipeline_s", step.pipeline, false},
-          {"gradients added up", "reduction_s", step.reduction, false},
-          {"weights gathered", "gathering_s", step.gathering, false},
-          {"AdamW", "update_s", step.update, false}};
-}
-
 double tokens_of(const Plan& plan) {
   return static_cast<double>(plan.chosen.job.shape.batch) * plan.rows;
 }
@@ -95,7 +74,12 @@ struct ProductBench {
 ModelPlan model_plan(const Plan& plan) {
   const Problem& job = plan.options.job;
   const ModelSizes& sizes = *plan.options.model;
-  if (!plan.is_measured) return {sizes, model_figures(plan.gpu, job.dtype), {}, {}};
+  if (!plan.is_measured)
+    return {sizes,
+            for_flag("--products:",
+                     [&] { return model_figures(plan.gpu, job.dtype, plan.options.in_8_bits); }),
+            {},
+            {}};
   const int busy = std::min(cores(), job.world_size);
   std::vector<std::unique_ptr<ProductBench>> benches;
   for (int i = 0; i < busy; ++i) benches.push_back(std::make_unique<ProductBench>());
@@ -103,26 +87,22 @@ ModelPlan model_plan(const Plan& plan) {
       benches, [](ProductBench& bench) { return fastest_of(0.2, {[&] { bench.run(); }}); })[0];
   const double flops = 2.0 * ProductBench::kRows * ProductBench::kWidth * ProductBench::kWidth;
   ModelFigures figures;
-  figures.product_flops = flops / seconds * busy / job.world_size;
+  figures.product_flops = figures.head_flops = flops / seconds * busy / job.world_size;
   CpuFigures kernels = measured_kernels(job, job.world_size);
   kernels.start_s = 0;  // a rank's thread lasts for all layers
   return {sizes, figures, kernels, {}};
 }
 
-StepTime step_time(const Plan& plan) {
+StepTime step_time(const Plan& plan, const LayerTime& attention) {
   const ModelPlan& model = *plan.model;
-  const double attention_s =
-      is_simulated(plan) ? simulated_seconds(plan) : plan.chosen.time.total();
   const PlanOptions& options = plan.options;
-  Rates rates = plan.rates;
-  rates.bytes_per_s = plan.weight_link.bytes_per_s;
-  rates.latency_s = plan.weight_link.latency_s;
+  const Problem& job = plan.chosen.job;
   StepTime step =
-      step_time(plan.chosen.job, model.sizes, plan.rows, attention_s, model.figures, rates,
-                options.model_memory, plan.chosen.time.forward.total(), options.micro_batches);
-  add_split(step, plan.chosen.job, model.sizes, options.model_memory, options.split,
-            options.whole.layers, plan.rows, plan.tensor_link, plan.pipeline_link,
-            options.micro_batches);
+      step_time(job, model.sizes, plan.rows,
+                is_simulated(plan) ? simulated_seconds(plan) : attention.total(), model.figures,
+                plan.links, options.model_memory, attention.forward.total(), options.micro_batches);
+  add_split(step, job, model.sizes, options.model_memory, options.split, options.whole.layers,
+            plan.rows, plan.links, options.micro_batches);
   return step;
 }
 
@@ -140,13 +120,23 @@ std::optional<double> mfu_of(const Plan& plan) {
   return model_flops_per_s(plan) / plan.gpu.peak_flops(plan.chosen.job.dtype);
 }
 
+namespace {
+
+std::string mlp_text(const ModelSizes& sizes) {
+  if (sizes.experts == 0) return fmt::format("hidden {}", sizes.hidden);
+  return fmt::format("{} of {} experts of hidden {}", sizes.active, sizes.experts,
+                     sizes.expert_hidden);
+}
+
+}  // namespace
+
 std::string model_text(const Plan& plan) {
   const Problem& job = plan.chosen.job;
   const StepTime& step = plan.model->step;
   const ModelSizes& sizes = *plan.options.whole_model;
   std::string text = labelled_line(
       20, "model",
-      fmt::format("width {}, hidden {}, vocab {}, {}; {:.6g} weights", sizes.width, sizes.hidden,
+      fmt::format("width {}, {}, vocab {}, {}; {:.6g} weights", sizes.width, mlp_text(sizes),
                   sizes.vocab, count_text(plan.options.whole.layers, "layer"), weights_of(plan)));
   const auto row = [&](const char* name, double seconds, const std::string& layer,
                        const std::string& share) {
@@ -157,12 +147,12 @@ std::string model_text(const Plan& plan) {
                   {"", share, "share", 12}};
   };
   std::vector<Fields> rows;
-  for (const Part& part : parts_of(step))
-    if (part.seconds != 0)
+  for (const StepPart& part : kStepParts)
+    if (const double seconds = step.*part.seconds; seconds != 0)
       rows.push_back(
-          row(part.name, part.seconds,
-              part.of_layers ? seconds_text(part.seconds / static_cast<double>(step.layers)) : "",
-              percent_text(part.seconds / step.total())));
+          row(part.name, seconds,
+              part.of_layers ? seconds_text(seconds / static_cast<double>(step.layers)) : "",
+              percent_text(seconds / step.total())));
   rows.push_back(row("all of it", step.total(), seconds_text(step.layer()), ""));
   text += table_text(rows);
   text += fmt::format("  {:<18}{:.6g} tokens/s, {:.4g} FLOP/s a rank{}\n", "throughput",
@@ -175,6 +165,7 @@ Fields model_fields(const Plan& plan) {
   const Problem& job = plan.chosen.job;
   const ModelSizes &sizes = plan.model->sizes, &whole = *plan.options.whole_model;
   const StepTime& step = plan.model->step;
+  const ModelMemory& memory = plan.options.model_memory;
   Fields fields{{"width", whole.width},
                 {"hidden", whole.hidden},
                 {"vocab", whole.vocab},
@@ -184,16 +175,22 @@ Fields model_fields(const Plan& plan) {
                 {"projection_flops", projection_flops(job.shape, sizes, tokens_of(plan))},
                 {"mlp_flops", mlp_flops(sizes, tokens_of(plan))},
                 {"head_flops", head_flops(sizes, tokens_of(plan))}};
-  for (const Part& part : parts_of(step)) fields.emplace_back(part.key, part.seconds);
+  for (const StepPart& part : kStepParts) fields.emplace_back(part.key, step.*part.seconds);
   return fields + Fields{{"layer_s", step.layer()},
                          {"total_s", step.total()},
                          {"attention_share", step.attention_share()},
                          {"tokens_per_s", tokens_per_s(plan)},
                          {"model_flops", model_flops(plan.options.whole, whole)},
                          {"mfu", mfu_of(plan)},
-                         {"recompute", name_of(plan.options.model_memory.recompute)},
-                         {"chunks", plan.options.model_memory.chunks},
-                         {"zero_stage", plan.options.model_memory.zero_stage},
+                         {"recompute", name_of(memory.recompute)},
+                         {"chunks", memory.chunks},
+                         {"zero_stage", memory.zero_stage},
+                         {"shards", memory.shards},
+                         {"experts", whole.experts},
+                         {"expert_ranks", memory.expert_ranks},
+                         {"offloads", memory.offloads},
+                         {"host_bytes", plan.host_bytes},
+                         {"products_in_8_bits", plan.options.in_8_bits},
                          {"micro_batches", plan.options.micro_batches}};
 }
 
@@ -216,18 +213,24 @@ void explain_model(PlanExplanation& all, const Plan& plan) {
           measured ? "measured now" : "table of hardware; without it attention's forward_share",
           "{:.4g} FLOP/s", figures.product_flops);
 
-  constexpr const char* product = "2 x {:.0f} x {} x {} = {:.6g}";
-  all.add("projections", "2 T W d (2H + 2G) a layer forward, of Q, K, V and the output",
-          "two FLOPs a multiply-add: S0, Arithmetic Complexity",
-          "2 x {:.0f} x {} x {} x {} = {:.6g}", tokens, sizes.width, job.shape.head_dim,
-          2 * (job.shape.num_heads + job.shape.num_heads_kv),
+  const auto product = [&](const char* name, const char* formula, const char* source,
+                           double flops) {
+    all.add(name, formula, source, "{:.6g} FLOPs of {:.0f} rows", flops, tokens);
+  };
+  product("projections",
+          sizes.kv_rank > 0
+              ? "2 T (W q + q H key + W (k + rope) + k H (key - rope + value) + H value W)"
+              : "2 T W d (2H + 2G) a layer forward, of Q, K, V and the output",
+          sizes.kv_rank > 0 ? "DeepSeek-V2, section 2.1: latent attention, q_rank q and kv_rank k"
+                            : "two FLOPs a multiply-add: S0, Arithmetic Complexity",
           projection_flops(job.shape, sizes, tokens));
-  all.add("MLP", "2 T W 3F a layer forward, gate, up and down",
-          "S1 part one 2.2: rows by themselves, nothing is sent", product, tokens, sizes.width,
-          3 * sizes.hidden, mlp_flops(sizes, tokens));
-  all.add("head", "2 T W V forward",
-          sizes.tied ? "once a step; its matrix is the embedding" : "once a step", product, tokens,
-          sizes.width, sizes.vocab, head_flops(sizes, tokens));
+  product("MLP",
+          sizes.experts > 0 ? "2 T (3 W F (active + shared) + E W) a layer forward, the mean one"
+                            : "2 T W 3F a layer forward, gate, up and down",
+          "S1 part one 2.2: rows by themselves, nothing is sent", mlp_flops(sizes, tokens));
+  product("head", "2 T W V forward",
+          sizes.tied ? "once a step; its matrix is the embedding" : "once a step",
+          head_flops(sizes, tokens));
 
   const std::tuple<const char*, const char*, ValueSeconds> values[] = {
       {"norms", "2 T W values a layer, T W before the head", figures.norm},
@@ -250,11 +253,12 @@ void explain_model(PlanExplanation& all, const Plan& plan) {
   constexpr const char* sent = "{:.6g} bytes sent by a rank, {}{}";
   const int stage = plan.options.model_memory.zero_stage;
   const double weights = weights_of(plan, true);
-  const WeightTraffic traffic =
-      weight_traffic(weights, e, plan.options.model_memory.sharers(job.world_size), stage,
-                     job.layers, plan.options.micro_batches);
+  const ModelMemory& memory = plan.options.model_memory;
+  const WeightTraffic traffic = weight_traffic(weights, e, memory.sharers(job.world_size), memory,
+                                               job.layers, plan.options.micro_batches);
   if (job.backward) {
-    const std::string sums = stage == 0 ? "2 " : stage == 1 ? "" : "a micro-batch ";
+    const bool once = stage == 1 || (stage == 3 && memory.keeps_gathered);
+    const std::string sums = stage == 0 ? "2 " : once ? "" : "a micro-batch ";
     all.add("weights", "V W (2 V W with a head of its own) + W + L (W d (2H + 2G) + 3 W F + 2 W)",
             stage > 0 ? "every rank updates an N-th" : "every rank updates all of them",
             "{:.6g} of a rank, AdamW {:.3g} s each", weights, figures.update_s);
@@ -264,14 +268,27 @@ void explain_model(PlanExplanation& all, const Plan& plan) {
   }
   if (stage > 0)
     all.add("gathered weights",
-            (stage == 3 ? "2 a micro-batch " : "") + std::string("(N-1)/N e P / B"),
+            (stage == 3 && !memory.keeps_gathered ? "2 a micro-batch " : "") +
+                std::string("(N-1)/N e P / B"),
             "ZeRO, section 7; nothing hides it here", sent, traffic.weight_bytes,
             seconds_text(step.gathering), "");
-  const double to_experts = 2 * 2 * tokens * static_cast<double>(sizes.width) * e * (n - 1) / n;
+  if (memory.shards > 0)
+    all.add("copies", "2 (1 - S/N) 4 P/S: what was dealt out over S, added up over N/S copies",
+            "hybrid sharding; once a step", "{:.6g} bytes sent by a rank", traffic.copy_bytes);
+  const double k = static_cast<double>(sizes.experts > 0 ? sizes.active : 2);
+  const double to_experts = 2 * k * tokens * static_cast<double>(sizes.width) * e * (n - 1) / n;
   const double to_host = 2 * kv_values(job.shape, plan.rows) * e;
-  all.add("experts", "2 k T W e (N-1)/N a layer, rows to k experts on N ranks and back",
-          "not in this plan; S3, Section 14: MoE silence", sent, to_experts,
-          seconds_text(to_experts / plan.rates.bytes_per_s), " with k = 2");
+  if (memory.expert_ranks > 1)
+    all.add("experts", "2 k T W e (X-1)/X a layer and pass, rows to k experts on X ranks and back",
+            "nothing hides it here", "{}", seconds_text(step.experts));
+  else
+    all.add("experts", "2 k T W e (N-1)/N a layer, rows to k experts on N ranks and back",
+            "not in this plan without --expert; S3, Section 14: MoE silence", sent, to_experts,
+            seconds_text(to_experts / plan.rates.bytes_per_s), fmt::format(" with k = {}", k));
+  if (memory.offloads)
+    all.add("offload", "what the backward pass keeps, but of two layers, to the host and back",
+            "beyond what computing hides", "{} a rank there; {}", gib_text(plan.host_bytes),
+            seconds_text(step.offload));
   all.add("KV offload", "2 b c d G e a layer, to the host",
           "not in this plan; S3, 8D: KV-cache offloading", sent, to_host,
           seconds_text(to_host / find_link("PCIe5").bytes_per_s), " over PCIe5");

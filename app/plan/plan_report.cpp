@@ -54,6 +54,7 @@ std::vector<Fields> memory_fields(const Plan& plan) {
 std::string memory_text(const Plan& plan) {
   std::string text = labelled_line(20, "memory a rank", gib_text(plan.chosen.peak_bytes));
   for (const Fields& part : memory_fields(plan)) text += table_row(part) + "\n";
+  if (plan.host_bytes > 0) text += labelled_line(20, "and on the host", gib_text(plan.host_bytes));
   for (const Plan::Alone& alone : plan.alone)
     text += labelled_line(
         20, alone.name,
@@ -264,6 +265,8 @@ Limit limit_of(const Plan& plan) {
                     : "a faster --link, or more positions a rank"},
       {"computing again", step.recomputed, "less --recompute, where the memory allows"},
       {"adding up rows of --tensor", step.tensor, "a smaller --tensor, where the memory allows"},
+      {"sending rows to experts", step.experts, "a smaller --expert, where the memory allows"},
+      {"moving activations to the host", step.offload, "more --recompute, which keeps less"},
       {"filling the pipeline", step.pipeline,
        "more --micro-batches, more --interleave, or fewer stages"},
       {"adding up gradients", step.reduction,

@@ -112,6 +112,7 @@ class Machine(Problem, total=False):
     nics: int
     measure: bool
     calibrated: bool
+    kernels: Literal["fa2", "fa3", "cudnn"]
 
 
 class PlanOptions(Machine, total=False):
@@ -122,6 +123,11 @@ class PlanOptions(Machine, total=False):
     vocab: Size
     model: str
     recompute: Literal["none", "attention", "layer"]
+    offload: Literal["none", "activations"]
+    logit_chunks: int
+    shard: int
+    expert: int
+    products: Literal["stored", "fp8"]
     chunks: int
     micro_batches: int
     zero: Literal[0, 1, 2, 3]

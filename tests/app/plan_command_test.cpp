@@ -277,6 +277,58 @@ TEST_F(PlanCommandTest, AgreesWithSimulateAndRunOnEveryScheme) {
   }
 }
 
+// tests/core/tools/cost has the formulas; here flags ask for them, over the links that they take.
+TEST_F(PlanCommandTest, DealsOutShardsAndExpertsAndMovesActivations) {
+  const Strings dense =
+      "plan --model llama3-8b --gpu H100 --link 400,0 --between 40,0 --seqlen 8192 --backward "
+      "--world-size 16 --context 1 --zero 3";
+  const auto all = run_for_json(dense), shards = run_for_json(dense + "--shard 8");
+  const auto of = [](const rapidjson::Document& json, const char* key) {
+    return json["model"][key].GetDouble();
+  };
+  // 7/8 of the weights over the links inside a node, in place of 15/16 over a card that 8 ranks share.
+  EXPECT_NEAR(of(shards, "gathering_s") / of(all, "gathering_s"), 7.0 / 8 / (15.0 / 16) * 0.1,
+              1e-9);
+  const double weights = of(all, "weights");
+  EXPECT_NEAR(of(shards, "reduction_s"), (7.0 / 8 / 400e9 + 2 * 0.5 / 8 / 40e9) * 4 * (weights + 1),
+              1e-6);
+  const double state = 16 * weights;
+  EXPECT_NEAR(shards["chosen"]["peak_bytes"].GetDouble() - all["chosen"]["peak_bytes"].GetDouble(),
+              state / 8 - state / 16, 0.001 * state);
+
+  const Strings mixture =
+      "plan --model qwen3-30b-a3b --gpu H100 --link 400,0 --between 40,0 --seqlen 8192 --backward "
+      "--world-size 16 --context 1 --expert";
+  const double rows = 2 * 2 * 48 * 8.0 * 8192 * 2048 * 2;  // there and back, in both passes
+  EXPECT_NEAR(of(run_for_json(mixture + "8"), "experts_s"), rows * 7 / 8 / 400e9, 1e-6);
+  EXPECT_NEAR(of(run_for_json(mixture + "16"), "experts_s"), rows * 15 / 16 / 40e9, 1e-6);
+  EXPECT_EQ(of(run_for_json(mixture + "1"), "experts_s"), 0);
+
+  const Strings layers = dense + "--recompute layer";
+  const auto kept = run_for_json(layers), moved = run_for_json(layers + "--offload activations");
+  EXPECT_DOUBLE_EQ(of(moved, "host_bytes"), 30.0 * 8192 * 4096 * 2);
+  EXPECT_DOUBLE_EQ(
+      kept["chosen"]["peak_bytes"].GetDouble() - moved["chosen"]["peak_bytes"].GetDouble(),
+      of(moved, "host_bytes"));
+  expect_has(run_well(layers + "--offload activations"), {"and on the host"});
+}
+
+// Every second layer of gpt-oss attends a window.
+TEST_F(PlanCommandTest, TakesTheMeanOfTwoKindsOfLayers) {
+  const Strings plan =
+      "plan --gpu H100 --link NVLink4 --seqlen 65536 --mask causal --world-size 4 --scheme ring "
+      "--partition zigzag --model gpt-oss-20b";
+  const auto json = run_for_json(plan);
+  const auto windowed = run_for_json(
+      "plan --gpu H100 --link NVLink4 --seqlen 65536 --mask causal+window:128 --world-size 4 "
+      "--scheme "
+      "ring --partition zigzag --heads 64 --heads-kv 8 --head-dim 64");
+  EXPECT_NEAR(
+      json["model"]["attention_s"].GetDouble(),
+      12 * (json["chosen"]["total_s"].GetDouble() + windowed["chosen"]["total_s"].GetDouble()),
+      1e-12);
+}
+
 // tests/core/tools/cost has the bill's parts. Here flags ask for them, and what it says would fit does.
 TEST_F(PlanCommandTest, CountsAWholeModelsMemory) {
   const Strings llama =

@@ -33,12 +33,21 @@ template <class S, class F>
 requires kIs<S, Gpu>
 void describe(S& gpu, F&& row) {
   row(MemberRow("tflops_16bit", "X").in(kFigures).times(1e12), gpu.flops_16bit);
+  row(MemberRow("tflops_8bit", "X").in(kFigures).times(1e12), gpu.flops_8bit);
   row(MemberRow("tflops_f32", "X").in(kFigures).times(1e12), gpu.flops_f32);
   row(MemberRow("forward_share", "X").in(kShares), gpu.forward_share);
   row(MemberRow("backward_share", "X").in(kShares), gpu.backward_share);
   row(MemberRow("product_share", "X").in(kShares), gpu.product_share);
+  row(MemberRow("product_share_8bit", "X").in(kShares), gpu.product_share_8bit);
+  row(MemberRow("fa2_forward_share", "X").in(kShares), gpu.fa2.forward);
+  row(MemberRow("fa2_backward_share", "X").in(kShares), gpu.fa2.backward);
+  row(MemberRow("fa3_forward_share", "X").in(kShares), gpu.fa3.forward);
+  row(MemberRow("fa3_backward_share", "X").in(kShares), gpu.fa3.backward);
+  row(MemberRow("cudnn_forward_share", "X").in(kShares), gpu.cudnn.forward);
+  row(MemberRow("cudnn_backward_share", "X").in(kShares), gpu.cudnn.backward);
   row(MemberRow("memory_gb", "X").in(kFigures).times(1e9), gpu.memory_bytes);
   row(MemberRow("memory_gb_per_s", "X").in(kFigures).times(1e9), gpu.memory_bytes_per_s);
+  row(MemberRow("host_gb_per_s", "X").in(kFigures).times(1e9), gpu.host_bytes_per_s);
   row(MemberRow("call_us", "X").in(kFigures).times(1e-6), gpu.call_s);
   row(MemberRow("merge_ps", "X").in(kFigures).times(1e-12), gpu.merge_s);
 }
@@ -198,6 +207,18 @@ double Gpu::peak_flops(DType dtype) const {
   throw InputError(fmt::format("gpu {} has no {} for {}; accepted: {}", name,
                                is_f32 ? "tflops_f32" : "tflops_16bit", name_of(dtype),
                                is_f32 ? "bf16, f16" : "f32"));
+}
+
+void take_kernels(Gpu& gpu, std::string_view library) {
+  const Gpu::Shares& shares = library == "fa2" ? gpu.fa2 : library == "fa3" ? gpu.fa3 : gpu.cudnn;
+  if (!shares.forward || !shares.backward)
+    throw InputError(
+        fmt::format("'{}' given for gpu {}, which has no {}_forward_share and {}_backward_share; "
+                    "accepted: one that has",
+                    library, gpu.name, library, library));
+  gpu.product_share = gpu.product_share.value_or(gpu.forward_share);
+  gpu.forward_share = *shares.forward;
+  gpu.backward_share = *shares.backward;
 }
 
 HardwareTable parse_hardware(std::string_view text, const std::string& source) {

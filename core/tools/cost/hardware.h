@@ -17,12 +17,20 @@ namespace ringscope {
 struct Gpu {
   std::string name;
   std::optional<double> flops_16bit;  // FLOP/s
+  std::optional<double> flops_8bit;   // of products with weights alone
   std::optional<double> flops_f32;    // FLOP/s
   double forward_share = 1;           // in (0, 1]
   double backward_share = 1;
   std::optional<double> product_share;  // of products with weights; without it forward_share
+  std::optional<double> product_share_8bit;
+  // What some libraries' attention kernels reach instead.
+  struct Shares {
+    std::optional<double> forward, backward;
+  };
+  Shares fa2, fa3, cudnn;
   double memory_bytes = 0;
   std::optional<double> memory_bytes_per_s;  // bandwidth of its own memory
+  std::optional<double> host_bytes_per_s;    // to its host's memory, one way
   // Calibrated on published runs: what a call of the kernel takes besides its work, and what merging
   // two blocks' results takes for each value of the output.
   std::optional<double> call_s, merge_s;
@@ -30,6 +38,10 @@ struct Gpu {
   // Return the peak for tensors of `dtype`. Throw InputError when the table does not have it.
   double peak_flops(DType dtype) const;
 };
+
+// Let `gpu` reach what the kernels of `library`, fa2, fa3 or cudnn, do. Throw InputError for a table that
+// does not say it.
+void take_kernels(Gpu& gpu, std::string_view library);
 
 // The link from a rank to the next one, in one direction.
 struct Link {

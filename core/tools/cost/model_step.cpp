@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <sstream>
 #include <utility>
 
@@ -25,19 +26,53 @@ double values_in_heads(const AttentionShape& heads) {
   return static_cast<double>(2 * (heads.num_heads + heads.num_heads_kv) * heads.head_dim);
 }
 
+// Return the weights of a layer's Q, K and V, and of its output.
+double input_weights(const AttentionShape& heads, const ModelSizes& model) {
+  const auto width = static_cast<double>(model.width), h = static_cast<double>(heads.num_heads),
+             g = static_cast<double>(heads.num_heads_kv), d = static_cast<double>(heads.head_dim);
+  if (model.kv_rank == 0) return width * d * (h + 2 * g);
+  const auto q_rank = static_cast<double>(model.q_rank),
+             kv_rank = static_cast<double>(model.kv_rank), rope = static_cast<double>(model.rope),
+             key = static_cast<double>(model.key_dim);
+  return (width + h * key) * q_rank + width * (kv_rank + rope) +
+         kv_rank * h * (key - rope + (2 * d - key));
+}
+double output_weights(const AttentionShape& heads, const ModelSizes& model) {
+  const Index value = model.kv_rank == 0 ? heads.head_dim : 2 * heads.head_dim - model.key_dim;
+  return static_cast<double>(model.width * heads.num_heads * value);
+}
+
+// Return the values of a row inside its MLP, of the mean layer.
+double hidden_of(const ModelSizes& model) {
+  return model.dense * static_cast<double>(model.hidden) +
+         (1 - model.dense) *
+             static_cast<double>((model.active + model.shared) * model.expert_hidden);
+}
+double router_weights(const ModelSizes& model) {
+  return (1 - model.dense) * static_cast<double>(model.width * model.experts);
+}
+// Return how often a row is sent to experts, in the mean layer.
+double sent_to_experts(const ModelSizes& model) {
+  return (1 - model.dense) * static_cast<double>(model.active);
+}
+
 double layer_weights(const AttentionShape& heads, const ModelSizes& model) {
-  return static_cast<double>(model.width) *
-         (values_in_heads(heads) + 3 * static_cast<double>(model.hidden) + 2);
+  const auto width = static_cast<double>(model.width);
+  const double unused =
+      (1 - model.dense) * static_cast<double>((model.experts - model.active) * model.expert_hidden);
+  return input_weights(heads, model) + output_weights(heads, model) +
+         width * (3 * (hidden_of(model) + unused) + 2) + router_weights(model);
 }
 
 }  // namespace
 
 double projection_flops(const AttentionShape& heads, const ModelSizes& model, double tokens) {
-  return 2 * tokens * static_cast<double>(model.width) * values_in_heads(heads);
+  return 2 * tokens * (input_weights(heads, model) + output_weights(heads, model));
 }
 
 double mlp_flops(const ModelSizes& model, double tokens) {
-  return 2 * tokens * static_cast<double>(model.width) * 3 * static_cast<double>(model.hidden);
+  return 2 * tokens *
+         (static_cast<double>(model.width) * 3 * hidden_of(model) + router_weights(model));
 }
 
 double head_flops(const ModelSizes& model, double tokens) {
@@ -50,8 +85,20 @@ double model_weights(const AttentionShape& heads, const ModelSizes& model, Index
          static_cast<double>(layers) * layer_weights(heads, model);
 }
 
-Index ModelMemory::piece(Index tokens) const {
-  const Index even = ceil_div(tokens, chunks);
+double expert_weights(const ModelSizes& model, Index layers) {
+  return static_cast<double>(layers) * (1 - model.dense) *
+         static_cast<double>(3 * model.width * model.expert_hidden * model.experts);
+}
+
+Problem of_windowed_layers(const Problem& job, const ModelSizes& model) {
+  Problem windowed = job;
+  if (model.window > 0)
+    windowed.mask = MaskSpec::parse(fmt::format("{}+window:{}", job.mask.name(), model.window));
+  return windowed;
+}
+
+Index ModelMemory::piece(Index tokens, Index pieces) {
+  const Index even = ceil_div(tokens, pieces);
   return even < kPackedRows ? even : min_of(tokens, round_up(even, kPackedRows));
 }
 
@@ -63,22 +110,46 @@ NamedModel find_model(const std::string& name) {
     AttentionShape& heads = model.heads;
     ModelSizes& sizes = model.sizes;
     bool own_head = false;
+    Index dense_layers = 0;
     if (!(words >> model.name) || model.name.starts_with('#')) continue;
     words >> model.layers >> sizes.width >> heads.num_heads >> heads.num_heads_kv >>
         heads.head_dim >> sizes.hidden >> sizes.vocab >> own_head;
     sizes.tied = !own_head;
+    const std::map<std::string_view, Index*> others = {
+        {"experts", &sizes.experts}, {"active", &sizes.active},
+        {"shared", &sizes.shared},   {"hidden", &sizes.expert_hidden},
+        {"q-rank", &sizes.q_rank},   {"kv-rank", &sizes.kv_rank},
+        {"rope", &sizes.rope},       {"key-dim", &sizes.key_dim},
+        {"window", &sizes.window},   {"dense", &dense_layers}};
+    for (std::string word; words >> word && word[0] != '#';) {
+      const std::size_t end = word.find('=');
+      *others.at(word.substr(0, end)) = parse_number<Index>(word.substr(end + 1)).value();
+    }
+    if (sizes.experts > 0)
+      sizes.dense = static_cast<double>(dense_layers) / static_cast<double>(model.layers);
     if (model.name == name) return model;
     names += (names.empty() ? "" : ", ") + model.name;
   }
   throw InputError(fmt::format("'{}' given; accepted: {}", name, names));
 }
 
+namespace {
+
+// Return the weights of a layer that a rank has, or gathers.
+double weights_of_layer(const Problem& job, const ModelSizes& model, const ModelMemory& memory) {
+  return layer_weights(job.shape, model) -
+         expert_weights(model, 1) * (1 - 1.0 / memory.expert_ranks);
+}
+
+}  // namespace
+
 std::vector<MemoryPart> activation_parts(const Problem& job, const ModelSizes& model,
                                          const ModelMemory& memory, double rows) {
   Problem attention = job;
   // A stage of a pipeline keeps its layers' activations several times.
-  const auto layers =
+  const auto all =
       static_cast<Index>(std::ceil(static_cast<double>(job.layers) * memory.in_flight));
+  const Index layers = memory.offloads ? min_of(all, 2) : all;
   // Attention's own memory has the Q, K, V and O of one layer.
   attention.layers = memory.kept_attentions(layers) + 1;
   std::vector<MemoryPart> parts = memory_parts(attention, rows);
@@ -96,7 +167,8 @@ std::vector<MemoryPart> activation_parts(const Problem& job, const ModelSizes& m
   const double e = job.storage_bytes(), tokens = static_cast<double>(s.batch) * rows;
   const double shared_tokens = tokens / memory.row_shares;
   const auto piece = static_cast<double>(memory.piece(static_cast<Index>(std::ceil(tokens))));
-  const auto width = static_cast<double>(model.width), hidden = static_cast<double>(model.hidden);
+  const auto width = static_cast<double>(model.width);
+  const double hidden = hidden_of(model);
   const auto in_pieces = [&](const std::string& formula) {
     return formula + (memory.chunks > 1 ? " / pieces" : "");
   };
@@ -108,40 +180,63 @@ std::vector<MemoryPart> activation_parts(const Problem& job, const ModelSizes& m
   if (apart) add("inputs of layers", inputs * width * shared_tokens * e, inputs_formula);
   const auto [mlps, mlps_formula] = of_layers(memory.kept_mlps(layers), "3 F T e");
   add("MLP: gate, up, their product", mlps * 3 * hidden * piece * e, in_pieces(mlps_formula));
+  add("rows sent to experts", mlps * sent_to_experts(model) * width * piece * e,
+      in_pieces("k W T e a layer"));
   add("work of a layer: rows and heads", (width + values_in_heads(s)) * tokens * e,
       "(W + 2 d (H+G)) T e");
   if (job.backward)
     add("work of an MLP: its gradients", 2 * hidden * piece * e, in_pieces("2 F T e"));
   add("between layers and head", (3 * width * e + 4) * shared_tokens, "(3 W e + 4) T");
   add("rotations", 4 * static_cast<double>(s.head_dim) * rows, "4 d c");
-  add("logits, f32", memory.logit_bytes * static_cast<double>(model.vocab) * piece,
-      in_pieces(fmt::format("{:g} V T", memory.logit_bytes)));
-  const Index widest =
-      max_of(max_of(max_of(model.width, model.hidden), model.vocab), s.num_heads * s.head_dim);
+  const Index logits = memory.logit_chunks > 0 ? memory.logit_chunks : memory.chunks;
+  add("logits, f32",
+      memory.logit_bytes * static_cast<double>(model.vocab) *
+          static_cast<double>(ModelMemory::piece(static_cast<Index>(std::ceil(tokens)), logits)),
+      fmt::format("{:g} V T{}", memory.logit_bytes, logits > 1 ? " / pieces" : ""));
+  const Index widest = std::max(
+      {model.width, model.hidden, model.expert_hidden, model.vocab, s.num_heads * s.head_dim});
   add("copy of rows of a weight, f32",
       kF32Bytes * static_cast<double>(packed_values(kPackedRows, widest)),
       fmt::format("4 x {} rows x max(W, F, V, d H)", kPackedRows));
   return parts;
 }
 
+double offloaded_bytes(const Problem& job, const ModelSizes& model, ModelMemory memory,
+                       double rows) {
+  if (!memory.offloads) return 0;
+  memory.in_flight = 1;
+  const double left = total_bytes(activation_parts(job, model, memory, rows));
+  memory.offloads = false;
+  return total_bytes(activation_parts(job, model, memory, rows)) - left;
+}
+
 std::vector<MemoryPart> model_memory_parts(const Problem& job, const ModelSizes& model,
                                            const ModelMemory& memory, double rows) {
   std::vector<MemoryPart> parts = activation_parts(job, model, memory, rows);
-  const double weights = model_weights(job.shape, model, job.layers), e = job.storage_bytes();
+  const double all = model_weights(job.shape, model, job.layers), e = job.storage_bytes();
+  const double of_experts = expert_weights(model, job.layers);
+  const double weights = all - of_experts * (1 - 1.0 / memory.expert_ranks);
   const auto add = [&](const char* name, double bytes, std::string formula) {
     parts.push_back({MemoryPart::Kind::other, name, bytes, std::move(formula), 1, false});
   };
   // What is dealt out is cut where gradients, with the loss behind them, are cut for their sum.
-  const int sharers = memory.sharers(job.world_size);
-  const double share = std::ceil((weights + 1) / sharers);
+  const int sharers = memory.sharers(job.world_size), dealt_over = memory.dealt_over(sharers);
+  const double share = std::ceil((all - of_experts + 1) / dealt_over +
+                                 of_experts / std::max(dealt_over, memory.expert_ranks));
+  const char* const over = memory.shards > 0 ? "S" : "N";
   const auto of_weights = [&](const char* name, double bytes, const char* formula, int from_stage) {
-    const bool dealt = memory.zero_stage >= from_stage && sharers > 1;
-    add(name, bytes * (dealt ? share : weights), fmt::format("{} P{}", formula, dealt ? "/N" : ""));
+    const bool dealt = memory.zero_stage >= from_stage && dealt_over > 1;
+    add(name, bytes * (dealt ? share : weights),
+        dealt ? fmt::format("{} P/{}", formula, over) : fmt::format("{} P", formula));
   };
   of_weights("weights", e, "e", 3);
-  const double of_layer = layer_weights(job.shape, model);
+  const double of_layer = weights_of_layer(job, model, memory);
   const double of_head = static_cast<double>(model.vocab) * static_cast<double>(model.width);
-  if (memory.zero_stage >= 3 && sharers > 1)
+  const bool gathers = memory.zero_stage >= 3 && dealt_over > 1,
+             keeps = gathers && memory.keeps_gathered;
+  if (keeps)
+    add("gathered weights, of the stage", e * weights, "e P");
+  else if (gathers)
     add("gathered weights, of two layers", e * std::max(2 * of_layer, of_head),
         "e max(2 P of a layer, V W)");
   if (!job.backward) return parts;
@@ -149,9 +244,10 @@ std::vector<MemoryPart> model_memory_parts(const Problem& job, const ModelSizes&
   of_weights("gradients of weights", gradient, memory.f32_gradients ? "4" : "e", 2);
   of_weights("optimizer: moments, f32 weights", e < kF32Bytes ? 12 : 8, e < kF32Bytes ? "12" : "8",
              1);
-  if (memory.zero_stage >= 2 && sharers > 1)
-    add("a layer's gradients, to be dealt", gradient * std::max(of_layer, of_head),
-        "e max(P of a layer, V W)");
+  if (memory.zero_stage >= 2 && dealt_over > 1)
+    add(keeps ? "the stage's gradients, to be dealt" : "a layer's gradients, to be dealt",
+        gradient * (keeps ? weights : std::max(of_layer, of_head)),
+        keeps ? "e P" : "e max(P of a layer, V W)");
   const auto incoming = static_cast<double>(
       values_of_a_reduction_hop(static_cast<Index>(std::min(weights + 1, 1e15)), sharers));
   add("sum of gradients: incoming, loss", gradient * (incoming + 1), "e (min(P/N, 2^18) + 1)");
@@ -165,26 +261,39 @@ double model_flops(const Problem& job, const ModelSizes& model) {
           (projection_flops(job.shape, model, tokens) + mlp_flops(model, tokens)) +
       head_flops(model, tokens);
   // The backward pass has twice the products. Of attention's five, S = Q K^T is computed again.
+  const double pairs = (total_pairs(job) + total_pairs(of_windowed_layers(job, model))) / 2;
   const double attention =
-      static_cast<double>(job.layers) * flops_of_pairs(job.shape, total_pairs(job), Pass::forward);
+      static_cast<double>(job.layers) * flops_of_pairs(job.shape, pairs, Pass::forward);
   return (job.backward ? 3 : 1) * (products + attention);
 }
 
-WeightTraffic weight_traffic(double weights, double stored_bytes, int world_size, int zero_stage,
-                             Index layers, Index micro_batches) {
-  if (world_size == 1) return {};
+WeightTraffic weight_traffic(double weights, double stored_bytes, int sharers,
+                             const ModelMemory& memory, Index layers, Index micro_batches) {
+  if (sharers == 1) return {};
+  const int stage = memory.zero_stage, n = stage == 0 ? sharers : memory.dealt_over(sharers);
+  const bool keeps = stage == 3 && memory.keeps_gathered;
   // A ring that sums or gathers has N-1 hops, each of an N-th.
-  const double hops = world_size - 1, part = hops / world_size;
+  const double hops = n - 1, part = hops / n, copies = sharers / n;
   const auto batches = static_cast<double>(micro_batches);
-  const double sums = zero_stage == 0 ? 2 : zero_stage == 1 ? 1 : batches;
-  const double gathers = zero_stage == 0 ? 0 : zero_stage == 3 ? 2 * batches : 1;
-  return {sums * part * kF32Bytes * (weights + 1), gathers * part * stored_bytes * weights,
-          sums * hops, gathers * hops * (zero_stage == 3 ? static_cast<double>(layers) : 1)};
+  const double sums = stage == 0 ? 2 : stage == 1 || keeps ? 1 : batches;
+  const double gathers = stage == 0 ? 0 : stage == 3 && !keeps ? 2 * batches : 1;
+  return {sums * part * kF32Bytes * (weights + 1),
+          gathers * part * stored_bytes * weights,
+          2 * (copies - 1) / copies * kF32Bytes * (weights + 1) / n,
+          sums * hops,
+          gathers * hops * (stage == 3 ? static_cast<double>(layers) : 1),
+          2 * (copies - 1)};
 }
 
-ModelFigures model_figures(const Gpu& gpu, DType dtype) {
+ModelFigures model_figures(const Gpu& gpu, DType dtype, bool in_8_bits) {
   ModelFigures figures;
-  figures.product_flops = gpu.peak_flops(dtype) * gpu.product_share.value_or(gpu.forward_share);
+  figures.head_flops = gpu.peak_flops(dtype) * gpu.product_share.value_or(gpu.forward_share);
+  if (in_8_bits && !(gpu.flops_8bit && gpu.product_share_8bit))
+    throw InputError(fmt::format(
+        "gpu {} has no tflops_8bit and product_share_8bit; accepted: one that has", gpu.name));
+  figures.product_flops =
+      in_8_bits ? *gpu.flops_8bit * *gpu.product_share_8bit : figures.head_flops;
+  figures.host_bytes_per_s = gpu.host_bytes_per_s.value_or(0);
   if (!gpu.memory_bytes_per_s) return figures;
   const double value_s = bytes_of(dtype) / *gpu.memory_bytes_per_s;
   // Each factor counts memory accesses per value. A norm also reads and writes the residual stream,
@@ -199,12 +308,65 @@ ModelFigures model_figures(const Gpu& gpu, DType dtype) {
   return figures;
 }
 
+double StepTime::layer() const {
+  double sum = 0;
+  for (const StepPart& part : kStepParts) sum += part.of_layers ? this->*part.seconds : 0;
+  return sum / static_cast<double>(layers);
+}
+
+double StepTime::total() const {
+  double sum = 0;
+  for (const StepPart& part : kStepParts) sum += this->*part.seconds;
+  return sum;
+}
+
+namespace {
+
+double seconds_of(double bytes, double messages, const Link& link) {
+  return bytes == 0 ? 0 : bytes / link.bytes_per_s + messages * link.latency_s;
+}
+
+// Return the seconds that rows are on their way to X ranks' experts and back, in all layers and passes.
+double to_experts(const Problem& job, const ModelSizes& model, const ModelMemory& memory,
+                  double tokens, const Link& link) {
+  const double others = memory.expert_ranks - 1;
+  const double passes = !job.backward                                               ? 1
+                        : memory.recompute == Recompute::layer || memory.chunks > 1 ? 3
+                                                                                    : 2;
+  const double bytes = sent_to_experts(model) * tokens / memory.row_shares *
+                       static_cast<double>(model.width) * job.storage_bytes() * others /
+                       memory.expert_ranks;
+  return 2 * passes * static_cast<double>(job.layers) * seconds_of(bytes, others, link);
+}
+
+// Add the time of sending gradients and weights, of which those of experts have fewer copies.
+void add_weights_sent(StepTime& time, const Problem& job, const ModelSizes& model,
+                      const ModelMemory& memory, const StepLinks& links, Index micro_batches) {
+  const int sharers = memory.sharers(job.world_size);
+  const double of_experts = expert_weights(model, job.layers);
+  const auto add = [&](double weights, int ranks) {
+    const WeightTraffic sent =
+        weight_traffic(weights, job.storage_bytes(), ranks, memory, job.layers, micro_batches);
+    time.reduction += seconds_of(sent.gradient_bytes, sent.gradient_messages, links.weights) +
+                      seconds_of(sent.copy_bytes, sent.copy_messages, links.copies);
+    time.gathering += seconds_of(sent.weight_bytes, sent.weight_messages, links.weights);
+  };
+  // The pieces of a large hop count as one message. They could follow each other without a wait, as
+  // libraries send them.
+  if (memory.expert_ranks == 1) return add(model_weights(job.shape, model, job.layers), sharers);
+  add(model_weights(job.shape, model, job.layers) - of_experts, sharers);
+  add(of_experts / memory.expert_ranks, sharers / memory.expert_ranks);
+}
+
+}  // namespace
+
 StepTime step_time(const Problem& job, const ModelSizes& model, double rows, double attention_s,
-                   const ModelFigures& figures, const Rates& rates, const ModelMemory& memory,
+                   const ModelFigures& figures, const StepLinks& links, const ModelMemory& memory,
                    double attention_forward_s, Index micro_batches) {
   const double tokens = static_cast<double>(job.shape.batch) * rows;
   const auto layers = static_cast<double>(job.layers);
   const auto width = static_cast<double>(model.width);
+  const double hidden = hidden_of(model);
   const double passes = job.backward ? 3 : 1;  // the backward pass has twice the forward's products
   const auto product = [&](double flops) { return passes * flops / figures.product_flops; };
   const auto values = [&](double count, const ValueSeconds& value) {
@@ -215,42 +377,48 @@ StepTime step_time(const Problem& job, const ModelSizes& model, double rows, dou
   time.attention = layers * attention_s;
   time.projections = layers * product(projection_flops(job.shape, model, tokens));
   time.mlp = layers * product(mlp_flops(model, tokens));
-  const double norms = width / memory.row_shares;
-  time.values = layers * (values(2 * norms, figures.norm) +
-                          values(static_cast<double>(model.hidden), figures.gate) +
-                          values(values_in_heads(job.shape), figures.heads));
-  time.head = product(head_flops(model, tokens)) + values(norms, figures.norm) +
-              values(static_cast<double>(model.vocab), figures.loss);
+  const double norms = width / memory.row_shares, heads = values_in_heads(job.shape);
+  time.values = layers * (values(2 * norms, figures.norm) + values(hidden, figures.gate) +
+                          values(heads + 2 * sent_to_experts(model) * norms, figures.heads));
+  time.head = passes * head_flops(model, tokens) / figures.head_flops +
+              values(norms, figures.norm) + values(static_cast<double>(model.vocab), figures.loss);
+  time.experts = to_experts(job, model, memory, tokens, links.experts);
   if (!job.backward) return time;
   const double again = std::max(layers - 1, 0.0);  // layers; the last one's values are still there
   const bool whole = memory.recompute == Recompute::layer;
   if (memory.recompute != Recompute::none) {
     // The output is projected again only if what follows it is gone, too.
-    const double heads = values_in_heads(job.shape),
-                 q = static_cast<double>(job.shape.num_heads * job.shape.head_dim);
-    time.recomputed =
-        again * (attention_forward_s +
-                 tokens * ((whole ? heads : heads - q) *
-                               (2 * width / figures.product_flops + figures.heads.forward) +
-                           (whole ? 2 * norms * figures.norm.forward : 0)));
+    const double projected =
+        input_weights(job.shape, model) + (whole ? output_weights(job.shape, model) : 0);
+    const double q = static_cast<double>(job.shape.num_heads * job.shape.head_dim);
+    time.recomputed = again * (attention_forward_s +
+                               tokens * (2 * projected / figures.product_flops +
+                                         (whole ? heads : heads - q) * figures.heads.forward +
+                                         (whole ? 2 * norms * figures.norm.forward : 0)));
   }
   if (whole || memory.chunks > 1)  // gate and up, two of the MLP's three products
     time.recomputed += (memory.chunks > 1 ? layers : again) *
                        (mlp_flops(model, tokens) * 2 / 3 / figures.product_flops +
-                        tokens * static_cast<double>(model.hidden) * figures.gate.forward);
-  for (double* part :
-       {&time.attention, &time.projections, &time.mlp, &time.values, &time.head, &time.recomputed})
-    *part *= static_cast<double>(micro_batches);
-  const double weights = model_weights(job.shape, model, job.layers);
+                        tokens * hidden * figures.gate.forward);
+  if (memory.offloads && figures.host_bytes_per_s > 0) {
+    // Activations leave during the forward pass and come back during the backward pass.
+    Problem forward = job;
+    forward.backward = false;
+    const double first = layers * step_time(forward, model, rows, attention_forward_s, figures,
+                                            links, memory)
+                                      .layer(),
+                 second = layers * time.layer() - first;
+    const double moving = offloaded_bytes(job, model, memory, rows) / figures.host_bytes_per_s;
+    time.offload = std::max(0.0, moving - first) + std::max(0.0, moving - second);
+  }
+  for (const StepPart& part : kStepParts)
+    if (part.of_layers || part.seconds == &StepTime::head)
+      time.*part.seconds *= static_cast<double>(micro_batches);
   const int sharers = memory.sharers(job.world_size);
-  time.update = figures.update_s * (memory.zero_stage > 0 ? weights / sharers : weights);
-  // The pieces of a large hop count as one message. They could follow each other without a wait, as
-  // libraries send them.
-  const WeightTraffic sent = weight_traffic(weights, job.storage_bytes(), sharers,
-                                            memory.zero_stage, job.layers, micro_batches);
-  time.reduction =
-      sent.gradient_bytes / rates.bytes_per_s + sent.gradient_messages * rates.latency_s;
-  time.gathering = sent.weight_bytes / rates.bytes_per_s + sent.weight_messages * rates.latency_s;
+  const double own = model_weights(job.shape, model, job.layers) -
+                     expert_weights(model, job.layers) * (1 - 1.0 / memory.expert_ranks);
+  time.update = figures.update_s * (memory.zero_stage > 0 ? own / memory.dealt_over(sharers) : own);
+  add_weights_sent(time, job, model, memory, links, micro_batches);
   return time;
 }
 
@@ -263,13 +431,17 @@ Problem ModelSplit::share_of(const Problem& whole) const {
 }
 
 ModelSizes ModelSplit::share_of(const ModelSizes& whole) const {
-  // A stage at an end has the embedding or the head, not both.
-  return {whole.width, ceil_div(whole.hidden, tensor), ceil_div(whole.vocab, tensor),
-          whole.tied || pipeline > 1};
+  ModelSizes share = whole;
+  share.hidden = ceil_div(whole.hidden, tensor);
+  share.expert_hidden = ceil_div(whole.expert_hidden, tensor);
+  share.vocab = ceil_div(whole.vocab, tensor);
+  share.tied = whole.tied || pipeline > 1;  // a stage at an end has the embedding or the head
+  return share;
 }
 
 void ModelSplit::tell(ModelMemory& memory, bool backward, Index micro_batches) const {
   memory.replicas = data;
+  memory.keeps_gathered = pipeline > 1;
   memory.row_shares = sequence_parallel ? tensor : 1;
   const double filled = pipeline + (pieces > 1 ? (pipeline - 1.0) / pieces : 0);
   memory.in_flight = backward ? std::min(filled, static_cast<double>(micro_batches)) : 1;
@@ -277,7 +449,7 @@ void ModelSplit::tell(ModelMemory& memory, bool backward, Index micro_batches) c
 
 void add_split(StepTime& time, const Problem& share, const ModelSizes& sizes,
                const ModelMemory& memory, const ModelSplit& split, Index layers, double rows,
-               const Link& tensor, const Link& pipeline, Index micro_batches) {
+               const StepLinks& links, Index micro_batches) {
   const auto batches = static_cast<double>(micro_batches);
   const double row_bytes = static_cast<double>(share.shape.batch) * rows *
                            static_cast<double>(sizes.width) * share.storage_bytes();
@@ -286,25 +458,22 @@ void add_split(StepTime& time, const Problem& share, const ModelSizes& sizes,
                                         : 8 + (memory.recompute == Recompute::layer ? 4 : 0) +
                                               (split.sequence_parallel ? 2 : 0);
   const double others = split.tensor - 1;
-  time.tensor =
-      batches * static_cast<double>(share.layers) * halves *
-      (others / split.tensor * row_bytes / tensor.bytes_per_s + others * tensor.latency_s);
+  time.tensor = batches * static_cast<double>(share.layers) * halves *
+                seconds_of(others / split.tensor * row_bytes, others, links.tensor);
   if (split.pipeline == 1) return;
-  double* const of_layers[] = {&time.attention, &time.projections, &time.mlp,
-                               &time.values,    &time.recomputed,  &time.tensor};
-  double stage = 0;
-  for (const double* part : of_layers) stage += *part;
+  const double stage = time.layer() * static_cast<double>(time.layers);
   const double filling = stage / batches / split.pieces;
   // The last stage has the fewer layers where they can't be dealt out evenly.
   const double last =
       static_cast<double>(layers / split.pipeline) / static_cast<double>(share.layers);
   if (last * stage + time.head > stage) {
-    for (double* part : of_layers) *part *= last;
+    for (const StepPart& part : kStepParts)
+      if (part.of_layers) time.*part.seconds *= last;
     time.layers = layers / split.pipeline;
   } else {
     time.head = 0;
   }
-  const double message = row_bytes / memory.row_shares / pipeline.bytes_per_s + pipeline.latency_s;
+  const double message = seconds_of(row_bytes / memory.row_shares, 1, links.pipeline);
   time.pipeline = (split.pipeline - 1) * (filling + (share.backward ? 2 : 1) * message);
 }
 

@@ -23,7 +23,10 @@ namespace model_step_test {
 const Rates kRates{1e10, 8e9, 4e7, 2e-4};
 const ModelSizes kSizes{48, 130, 256};
 // Every figure another one, so that none can stand for another.
-const ModelFigures kFigures{3e9, {1e-9, 2e-9}, {3e-9, 5e-9}, {7e-9, 11e-9}, {13e-9, 17e-9}, 19e-9};
+const ModelFigures kFigures{3e9,   {1e-9, 2e-9}, {3e-9, 5e-9}, {7e-9, 11e-9}, {13e-9, 17e-9},
+                            19e-9, 5e9,          6e8};
+const Link kLink{"", 4e7, 2e-4}, kToCopies{"", 3e7, 3e-4}, kToExperts{"", 2e7, 5e-4};
+const StepLinks kLinks{kLink, kToCopies, kToExperts, {"", 1e6, 1e-3}, {"", 2e6, 5e-4}};
 
 Problem job_of(int n, bool backward) {
   Problem job;
@@ -36,7 +39,7 @@ Problem job_of(int n, bool backward) {
 
 StepTime time_of(const Problem& job) {
   return step_time(job, kSizes, job.max_rows(), layer_time(job, balance_of(job), kRates).total(),
-                   kFigures, kRates);
+                   kFigures, kLinks);
 }
 
 TEST(ModelStep, IsTheSumOfItsParts) {
@@ -55,10 +58,10 @@ TEST(ModelStep, IsTheSumOfItsParts) {
           time.values,
           5 * (2 * 48 * both(1e-9, 2e-9) + 130 * both(3e-9, 5e-9) + 24 * 16 * both(7e-9, 11e-9)),
           1e-12);
-      EXPECT_NEAR(
-          time.head,
-          products * 2 * tokens * 48 * 256 + 48 * both(1e-9, 2e-9) + 256 * both(13e-9, 17e-9),
-          1e-12);
+      EXPECT_NEAR(time.head,
+                  products * 3 / 5 * 2 * tokens * 48 * 256 + 48 * both(1e-9, 2e-9) +
+                      256 * both(13e-9, 17e-9),
+                  1e-12);
       const double weights = 256 * 48 + 48 + 5 * (48 * (24 * 16) + 3 * 48 * 130 + 2 * 48);
       EXPECT_DOUBLE_EQ(time.update, backward ? weights * 19e-9 : 0);
       EXPECT_NEAR(
@@ -73,35 +76,52 @@ TEST(ModelStep, IsTheSumOfItsParts) {
     }
 }
 
-// By stage of ZeRO, what is dealt out is updated in part, summed in half the bytes, and gathered.
+// By stage of ZeRO, what is dealt out is updated in part, summed in half the bytes, and gathered. Stages of
+// a pipeline keep gathered weights until the step is over. Copies of what is dealt out are added up.
 TEST(ModelStep, SendsAndUpdatesByTheStageOfZero) {
   constexpr double kN = 4, kWeights = 1e6, kLayers = 5, kBatches = 3, kPart = (kN - 1) / kN;
   const double sum = kPart * 4 * (kWeights + 1), gather = kPart * 2 * kWeights;
-  const std::tuple<int, double, double, double, double> stages[] = {
-      {0, 2 * sum, 0, 2 * (kN - 1), 0},
-      {1, sum, gather, kN - 1, kN - 1},
-      {2, kBatches * sum, gather, kBatches * (kN - 1), kN - 1},
-      {3, kBatches * sum, 2 * kBatches * gather, kBatches * (kN - 1),
-       2 * kBatches * kLayers * (kN - 1)}};
-  for (const auto& [stage, gradients, weights, sums, gathers] : stages) {
-    const WeightTraffic sent = weight_traffic(kWeights, 2, 4, stage, 5, 3);
-    EXPECT_DOUBLE_EQ(sent.gradient_bytes, gradients) << stage;
-    EXPECT_DOUBLE_EQ(sent.weight_bytes, weights) << stage;
-    EXPECT_DOUBLE_EQ(sent.gradient_messages, sums) << stage;
-    EXPECT_DOUBLE_EQ(sent.weight_messages, gathers) << stage;
+  ModelMemory kept{3}, copied{2}, copied_3{3};
+  kept.keeps_gathered = true;
+  copied.shards = copied_3.shards = 2;
+  const double half =
+      4 * (kWeights + 1) / 2;  // N = S = 2, and two copies of a half: 2 (1 - 1/2) / 2
+  const std::tuple<ModelMemory, WeightTraffic> stages[] = {
+      {{0}, {2 * sum, 0, 0, 2 * (kN - 1), 0, 0}},
+      {{1}, {sum, gather, 0, kN - 1, kN - 1, 0}},
+      {{2}, {kBatches * sum, gather, 0, kBatches * (kN - 1), kN - 1, 0}},
+      {{3},
+       {kBatches * sum, 2 * kBatches * gather, 0, kBatches * (kN - 1),
+        2 * kBatches * kLayers * (kN - 1), 0}},
+      {kept, {sum, gather, 0, kN - 1, kLayers * (kN - 1), 0}},
+      {copied, {kBatches * half, kWeights, half, kBatches, 1, 2}},
+      {copied_3,
+       {kBatches * half, 2 * kBatches * kWeights, half, kBatches, 2 * kBatches * kLayers, 2}}};
+  for (const auto& [memory, expected] : stages) {
+    SCOPED_TRACE(memory.zero_stage);
+    const WeightTraffic sent = weight_traffic(kWeights, 2, 4, memory, 5, 3);
+    EXPECT_DOUBLE_EQ(sent.gradient_bytes, expected.gradient_bytes);
+    EXPECT_DOUBLE_EQ(sent.weight_bytes, expected.weight_bytes);
+    EXPECT_DOUBLE_EQ(sent.copy_bytes, expected.copy_bytes);
+    EXPECT_DOUBLE_EQ(sent.gradient_messages, expected.gradient_messages);
+    EXPECT_DOUBLE_EQ(sent.weight_messages, expected.weight_messages);
+    EXPECT_DOUBLE_EQ(sent.copy_messages, expected.copy_messages);
 
     const Problem job = job_of(4, true);
     const double own = model_weights(job.shape, kSizes, job.layers);
     const StepTime time =
-        step_time(job, kSizes, job.max_rows(), 1, kFigures, kRates, {stage}, 0.25, 3);
-    const WeightTraffic of_step = weight_traffic(own, 4, 4, stage, 5, 3);
-    EXPECT_DOUBLE_EQ(time.update, own * 19e-9 / (stage == 0 ? 1 : 4));
-    EXPECT_DOUBLE_EQ(time.reduction,
-                     of_step.gradient_bytes / 4e7 + of_step.gradient_messages * 2e-4);
+        step_time(job, kSizes, job.max_rows(), 1, kFigures, kLinks, memory, 0.25, 3);
+    const WeightTraffic of_step = weight_traffic(own, 4, 4, memory, 5, 3);
+    const int shards = memory.zero_stage == 0 ? 1 : memory.shards > 0 ? 2 : 4;
+    EXPECT_DOUBLE_EQ(time.update, own * 19e-9 / shards);
+    EXPECT_NEAR(time.reduction,
+                of_step.gradient_bytes / 4e7 + of_step.gradient_messages * 2e-4 +
+                    of_step.copy_bytes / 3e7 + of_step.copy_messages * 3e-4,
+                1e-12);
     EXPECT_DOUBLE_EQ(time.gathering, of_step.weight_bytes / 4e7 + of_step.weight_messages * 2e-4);
     EXPECT_DOUBLE_EQ(time.attention, 3 * 5);
   }
-  EXPECT_EQ(weight_traffic(kWeights, 2, 1, 3, 5, 3).weight_bytes, 0);
+  EXPECT_EQ(weight_traffic(kWeights, 2, 1, {3}, 5, 3).weight_bytes, 0);
 }
 
 // What is computed again: in all layers but the last, whose values are still there, and in pieces
@@ -110,7 +130,7 @@ TEST(ModelStep, CountsWhatIsComputedAgain) {
   const Problem job = job_of(2, true);
   const double tokens = 2 * 512, attention = 0.25, gate_and_up = 2 * tokens * 48 * 2 * 130 / 3e9;
   const auto again = [&](const ModelMemory& memory) {
-    return step_time(job, kSizes, job.max_rows(), 1, kFigures, kRates, memory, attention)
+    return step_time(job, kSizes, job.max_rows(), 1, kFigures, kLinks, memory, attention)
         .recomputed;
   };
   const auto heads = [&](double of_d) {  // projected and brought into order
@@ -151,9 +171,9 @@ TEST(ModelStep, SplitsByHeadsLayersAndBatches) {
     split.tell(memory, true, 7);
     EXPECT_EQ(memory.sharers(4), 20);
     EXPECT_EQ(memory.in_flight, 4);  // 3 + 2/2
-    const StepTime stage = step_time(share, own, 256, 1, kFigures, kRates, memory, 0.25, 7);
+    const StepTime stage = step_time(share, own, 256, 1, kFigures, kLinks, memory, 0.25, 7);
     StepTime time = stage;
-    add_split(time, share, own, memory, split, layers, 256, {"", 1e6, 1e-3}, {"", 2e6, 5e-4}, 7);
+    add_split(time, share, own, memory, split, layers, 256, kLinks, 7);
     const double rows = 2 * 256 * 48 * 4, of_layers = layers == 12 ? 1 : 0.75;
     const double sums = 7 * 4 * 10 * (0.5 * rows / 1e6 + 1e-3);
     const double all = stage.attention + stage.projections + stage.mlp + stage.values + sums;
@@ -169,6 +189,91 @@ TEST(ModelStep, SplitsByHeadsLayersAndBatches) {
                      8 * std::ceil((model_weights(share.shape, own, 4) + 1) / 20));
     EXPECT_DOUBLE_EQ(bytes_of(bill, {"MLP"}), 16 * 3.0 * 65 * 512 * 4);
     EXPECT_DOUBLE_EQ(bytes_of(bill, {"residual"}), 16 * (4 * 48 * 4 + 8) * 256.0);
+  }
+}
+
+// A mixture of experts and latent attention, from sums written out here: four of five layers have eight
+// experts of 40, of which a row passes two and one that is shared, and the fifth an MLP of 130.
+TEST(ModelStep, CountsExpertsAndLatentAttention) {
+  ModelSizes sizes{48, 130, 256};
+  sizes.experts = 8, sizes.active = 2, sizes.shared = 1, sizes.expert_hidden = 40,
+  sizes.dense = 0.2;
+  const Problem job = job_of(4, true);
+  const double attention = 48 * 16 * 24, expert = 3 * 48 * 40, router = 48 * 8;
+  const double of_experts = 4 * 8 * expert;
+  const double all =
+      256 * 48 + 48 + 5 * (attention + 2 * 48) + 3 * 48 * 130 + 4 * (expert + router) + of_experts;
+  EXPECT_NEAR(model_weights(job.shape, sizes, 5), all, 1e-6);
+  EXPECT_NEAR(expert_weights(sizes, 5), of_experts, 1e-6);
+  EXPECT_NEAR(5 * mlp_flops(sizes, 100), 200 * (3 * 48 * 130 + 4 * (3 * expert + router)), 1e-6);
+
+  // Two ranks share the experts: 512 rows go to two of them in four layers, in both passes and back.
+  ModelMemory memory{1};
+  memory.expert_ranks = 2;
+  const auto time = [&] { return step_time(job, sizes, 256, 1, kFigures, kLinks, memory, 0.25); };
+  const double bytes = 0.8 * 2 * 512 * 48 * 4 / 2;
+  EXPECT_NEAR(time().experts, 5 * 4 * (bytes / 2e7 + 5e-4), 1e-9);
+  memory.recompute = Recompute::layer;
+  EXPECT_NEAR(time().experts, 5 * 6 * (bytes / 2e7 + 5e-4), 1e-9);
+  const WeightTraffic of_rest = weight_traffic(all - of_experts, 4, 4, memory, 5, 1),
+                      of_half = weight_traffic(of_experts / 2, 4, 2, memory, 5, 1);
+  EXPECT_NEAR(time().gathering,
+              (of_rest.weight_bytes + of_half.weight_bytes) / 4e7 + (3 + 1) * 2e-4, 1e-9);
+  const auto bill = model_memory_parts(job, sizes, memory, 256);
+  EXPECT_NEAR(bytes_of(bill, {"weights"}), 4 * (all - of_experts / 2), 1e-3);
+  EXPECT_NEAR(bytes_of(bill, {"optimizer"}), 8 * std::ceil((all + 1) / 4), 1e-3);
+  EXPECT_NEAR(bytes_of(bill, {"rows sent"}), 0.8 * 2 * 48 * 512 * 4, 1e-3);
+  EXPECT_NEAR(bytes_of(bill, {"MLP"}), 3 * (0.2 * 130 + 0.8 * 3 * 40) * 512 * 4, 1e-3);
+
+  // Keys of 20 and values of 12 in 8 heads, of 24 and 10 values; 6 of a key are apart.
+  ModelSizes latent{48, 130, 256};
+  latent.q_rank = 24, latent.kv_rank = 10, latent.rope = 6, latent.key_dim = 20;
+  const double weights = 48 * 24 + 24 * 8 * 20 + 48 * (10 + 6) + 10 * 8 * (14 + 12) + 8 * 12 * 48;
+  EXPECT_DOUBLE_EQ(projection_flops(job.shape, latent, 100), 200 * weights);
+}
+
+// All that a rank keeps but two layers' lies on the host; moving it costs what no computing hides.
+TEST(ModelStep, MovesActivationsToTheHost) {
+  const Problem job = job_of(2, true);
+  for (const Recompute recompute : kAllRecomputes) {
+    ModelMemory memory{0, recompute};
+    const double all = total_bytes(activation_parts(job, kSizes, memory, 512));
+    memory.offloads = true;
+    const double left = total_bytes(activation_parts(job, kSizes, memory, 512)),
+                 moved = offloaded_bytes(job, kSizes, memory, 512);
+    EXPECT_DOUBLE_EQ(all - left, moved);
+    if (recompute == Recompute::layer) EXPECT_DOUBLE_EQ(moved, 3 * 48.0 * 1024 * 4);
+    for (const double rate : {6e8, 1e5}) {
+      ModelFigures figures = kFigures;
+      figures.host_bytes_per_s = rate;
+      StepTime time = step_time(job, kSizes, 512, 1, figures, kLinks, memory, 0.25, 3);
+      const double offload = std::exchange(time.offload, 0);
+      Problem forward = job;
+      forward.backward = false;
+      const double first =
+                       5 * step_time(forward, kSizes, 512, 0.25, figures, kLinks, memory).layer(),
+                   second = 5 * time.layer() / 3 - first, moving = moved / rate;
+      EXPECT_NEAR(offload, 3 * (std::max(0.0, moving - first) + std::max(0.0, moving - second)),
+                  1e-9 * moving);
+      EXPECT_EQ(offload > 0, rate < 1e6);
+    }
+  }
+}
+
+// By the models' cards: all weights, and those that a row passes, with or without the embedding.
+TEST(ModelStep, WeightsOfMixturesOfExperts) {
+  for (const auto& [name, all, passed] : {std::tuple{"deepseek-v3", 671e9, 37e9},
+                                          {"qwen3-30b-a3b", 30.5e9, 3.3e9},
+                                          {"qwen3-235b-a22b", 235e9, 22e9},
+                                          {"gpt-oss-20b", 20.9e9, 3.6e9},
+                                          {"gpt-oss-120b", 116.8e9, 5.1e9}}) {
+    const NamedModel model = find_model(name);
+    EXPECT_NEAR(model_weights(model.heads, model.sizes, model.layers) / all, 1, 0.005) << name;
+    const double flops =
+        static_cast<double>(model.layers) *
+            (projection_flops(model.heads, model.sizes, 0.5) + mlp_flops(model.sizes, 0.5)) +
+        2 * head_flops(model.sizes, 0.5);
+    EXPECT_NEAR(flops / passed, 1, 0.17) << name;
   }
 }
 
@@ -286,6 +391,19 @@ TEST(ModelStep, FiguresOfTheTable) {
   EXPECT_DOUBLE_EQ(figures.norm.forward, 4 * 2 / 2e12);
   EXPECT_DOUBLE_EQ(figures.gate.backward, 5 * 2 / 2e12);
   EXPECT_DOUBLE_EQ(figures.update_s, 8 * 4 / 2e12);  // f32, whatever is computed in
+  EXPECT_THROW(model_figures(gpu, DType::bf16, true), InputError);
+  gpu.flops_8bit = 200e12;
+  gpu.product_share_8bit = 0.25;
+  EXPECT_DOUBLE_EQ(model_figures(gpu, DType::bf16, true).product_flops, 50e12);
+  gpu.product_share_8bit = 0.4;
+  EXPECT_DOUBLE_EQ(model_figures(gpu, DType::bf16, true).product_flops, 80e12);
+  EXPECT_DOUBLE_EQ(model_figures(gpu, DType::bf16, true).head_flops, 50e12);
+  gpu.fa2 = {0.25, 0.125};
+  take_kernels(gpu, "fa2");
+  EXPECT_EQ(gpu.forward_share, 0.25);
+  EXPECT_EQ(gpu.backward_share, 0.125);
+  EXPECT_EQ(model_figures(gpu, DType::bf16).product_flops, 50e12);  // other kernels
+  EXPECT_THROW(take_kernels(gpu, "fa3"), InputError);
   gpu.flops_f32.reset();
   EXPECT_THROW(model_figures(gpu, DType::f32), InputError);
 }
