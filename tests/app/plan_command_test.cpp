@@ -103,6 +103,41 @@ TEST_F(PlanCommandTest, PublishedStepsOfLargeModels) {
   EXPECT_EQ(rows, 9);
 }
 
+// What others measured beside the plan of the same run, by bench/README.md's table. A figure is within
+// 20 %, or its row says why not.
+TEST_F(PlanCommandTest, PlansBesidePublishedRuns) {
+  std::istringstream page(contents_of(RINGSCOPE_SOURCE_DIR "/bench/README.md"));
+  int rows = 0;
+  for (std::string line; std::getline(page, line);) {
+    if (line.find("| `plan --model ") == line.npos) continue;
+    ++rows;
+    std::vector<std::string>
+        cells;  // run, command, and published, ours, ratio of both figures, why not
+    for (const std::string_view cell : split(line, '|'))
+      cells.emplace_back(cell.substr(std::min<std::size_t>(1, cell.size())));
+    ASSERT_EQ(cells.size(), 11u) << line;
+    const std::string& command = cells[2];
+    const auto json = run_for_json(Strings(command.substr(1, command.size() - 3)));
+    const double ranks =
+        (json.HasMember("groups") ? json["groups"]["ranks"] : json["world_size"]).GetDouble();
+    const std::pair<int, double> figures[] = {
+        {3, json["model"]["tokens_per_s"].GetDouble() / ranks},
+        {6, json["chosen"]["peak_bytes"].GetDouble() / (1 << 30)}};
+    bool is_near = true;
+    for (const auto& [at, ours] : figures) {
+      if (cells[at] == " ") continue;  // not published
+      const double ratio = ours / std::stod(cells[at]);
+      is_near = is_near && std::abs(ratio - 1) <= 0.2;
+      EXPECT_EQ(
+          cells[at + 1] + cells[at + 2],
+          fmt::format(at == 3 && ours > 1000 ? "{:.0f} {:.2f} " : "{:.1f} {:.2f} ", ours, ratio))
+          << line;
+    }
+    EXPECT_EQ(cells[9] == " ", is_near) << line;
+  }
+  EXPECT_EQ(rows, 18);
+}
+
 // One rank alone holds all of the scores, or none of them.
 TEST_F(PlanCommandTest, HasBaselinesOfOneRank) {
   const auto json = run_for_json(kPlan);
