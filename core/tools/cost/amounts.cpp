@@ -43,33 +43,13 @@ constexpr double kGradientBytes = 4;  // per value of a travelling dK or dV: f32
 
 double rows_of(const Problem& job, int rank) { return static_cast<double>(job.rows(rank)); }
 
-// Return the KV bytes of a pass. A rank of a ring or an all-gather sends every block once, except
-// owner rank + 1's: it has gone all the way around when it arrives here.
-double kv_pass_bytes(const Problem& job, int rank) {
-  const double rows =
-      static_cast<double>(job.shape.seqlen) - rows_of(job, (rank + 1) % job.world_size);
-  return block_values(job.shape, rows) * job.storage_bytes();
-}
-
-double gradient_bytes(const Problem& job, int rank) {
-  // Ring: N hops, every block's gradient once. All-gather: a rank keeps its own gradient.
-  const double kept = job.scheme->course == Course::gathers ? rows_of(job, rank) : 0;
-  return block_values(job.shape, static_cast<double>(job.shape.seqlen) - kept) * kGradientBytes;
 }
 
 }  // namespace
 
 Traffic traffic_of(const Problem& job, int rank) {
   if (job.world_size == 1) return {};
-  const double n = job.world_size;
-  if (is_followed(job) || job.scheme->course == Course::turns) {
-    const LoopCounts counts = count_loop(job, rank, false);
-    Traffic traffic{counts.forward_bytes, counts.backward_bytes, double(counts.messages)};
-    const bool has_both = job.nodes > 1 && job.nodes < job.world_size;
-    if (!is_followed(job)) traffic.hops = n - 1 + (job.backward ? n + (has_both ? 1 : 0) : 0);
-    return traffic;
-  }
-  if (job.scheme->course == Course::heads) {
+  if (job.scheme->course == Course::heads && !is_followed(job)) {
     const auto bytes = [&](Pass pass) {
       const AllToAlls both = all_to_alls_of(job, pass, rank);
       return both.there_bytes + both.back_bytes;
@@ -77,14 +57,17 @@ Traffic traffic_of(const Problem& job, int rank) {
     return {bytes(Pass::forward), job.backward ? bytes(Pass::backward) : 0,
             job.backward ? 4.0 : 2.0};
   }
-  Traffic traffic;
-  traffic.forward_bytes = kv_pass_bytes(job, rank);
-  traffic.hops = n - 1;
-  if (!job.backward) return traffic;
-  traffic.backward_bytes = kv_pass_bytes(job, rank) + gradient_bytes(job, rank);
+  const LoopCounts counts = count_loop(job, rank, false);
+  Traffic traffic{counts.forward_bytes, counts.backward_bytes, double(counts.messages)};
+  if (is_followed(job)) return traffic;
   // In a ring a block and its gradient move on at the end of the same step, after the last step the
-  // gradient alone. An all-gather gathers blocks and scatters gradients in two separate rounds.
-  traffic.hops += job.scheme->course == Course::gathers ? 2 * (n - 1) : n;
+  // gradient alone, and from node to node once more. An all-gather gathers blocks and scatters gradients
+  // in two separate rounds.
+  const double n = job.world_size, turns = job.nodes > 1 && job.nodes < n;
+  const bool gathers = job.scheme->course == Course::gathers;
+  traffic.hops = n - 1;
+  if (job.backward)
+    traffic.hops += gathers ? 2 * (n - 1) : n + (job.scheme->course == Course::turns ? turns : 0);
   return traffic;
 }
 

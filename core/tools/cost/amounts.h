@@ -40,21 +40,18 @@ struct TileAmounts {
 TileAmounts tile_amounts(const Region& region);
 
 // ---
-// Count what a rank sends, in bytes and messages; time.h says how long that takes.
+// Count what a rank sends, in bytes and messages, as its program asks for it (core/ring/program.h); time.h
+// says how long that takes.
 //
-//   ring       Forward, N-1 hops of a KV block: 2 c G d values (S0, "Communication Complexity").
-//              S1, part one, 4.4 counts N hops (claim C27). S2's "independent of N in total" is
-//              true per rank, not over all (C29). Backward, N-1 hops of the KV block again and N of
-//              its f32 gradient, which needs one more to get home (S1, part two, 8.2 sends it the
-//              wrong way: C16).
-//   allgather  The same volume forward. Backward gathers again and scatters N-1 gradients.
-//   ulysses    Forward, (N-1)/N of the rank's Q, K and V, then of its share of the output.
-//              Backward, of dO, then of its shares of dQ, dK and dV, rounded to the storage type.
-//              (Q, K, V and O stay in memory, so nothing is sent twice.) Not counted is that the loop
-//              (core/ring/hybrid.cpp) returns results in f32, and lse with the output.
-//   others     What their loops ask for (core/ring/loop_counts.h), message by message.
+// S1, part one, 4.4 counts N hops forward (claim C27), where a ring makes N-1. S2's "independent of N in
+// total" is true per rank, not over all (C29). Backward, gradients make N hops, the last of which gets
+// them home (S1, part two, 8.2 sends them the wrong way: C16). With G kv heads for H query heads a ring
+// sends G/H of the bytes (S1, part two, 12.3: C48).
 //
-// With G kv heads for H query heads a ring sends G/H of the bytes (S1, part two, 12.3: C48).
+// Of Ulysses where heads divide, other than its program: forward, (N-1)/N of the rank's Q, K and V, then of
+// its share of the output. Backward, of dO, then of its shares of dQ, dK and dV, rounded to the storage
+// type. (Q, K, V and O stay in memory, so nothing is sent twice.) Not counted is that the loop
+// (core/ring/hybrid.cpp) returns results in f32, and lse with the output.
 
 struct Traffic {
   double forward_bytes = 0;   // sent by one rank
