@@ -33,17 +33,6 @@ Index last_that(Index low, Index high, Holds&& holds) {
   return low;
 }
 
-std::optional<int> smallest_divisor(const Problem& job, double memory_bytes,
-                                    const MemoryOf& memory_of) {
-  const Index heads = std::gcd(job.shape.num_heads, job.shape.num_heads_kv);
-  Problem tried = for_any_size(job);
-  for (Index n = 1; n <= min_of(heads, kMostSimulatedRanks); ++n) {
-    tried.world_size = static_cast<int>(n);
-    if (heads % n == 0 && memory_of(tried) <= memory_bytes) return tried.world_size;
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 std::optional<std::string> obstacle(const Problem& job, double memory_bytes,
@@ -67,20 +56,19 @@ Index largest_seqlen(const Problem& job, double memory_bytes, const MemoryOf& me
 
 std::optional<int> smallest_world_size(const Problem& job, double memory_bytes,
                                        const MemoryOf& memory_of) {
-  if (job.scheme->course == Course::heads) return smallest_divisor(job, memory_bytes, memory_of);
-  // The search counts nodes, groups or rows of the grid, which have equally many ranks.
-  const int nodes = job.scheme->multiple != nullptr ? job.scheme->multiple(job) : 1;
-  const auto too_few = [&](Index ranks) {
-    Problem tried = for_any_size(job);
-    tried.world_size = static_cast<int>(ranks) * nodes;
-    return !(memory_of(tried) <= memory_bytes);
-  };
-  // With seqlen or more ranks, a rank holds one row.
-  const Index most = min_of(ceil_div(job.shape.seqlen, nodes), kMostSimulatedRanks / nodes);
-  if (most == 0) return std::nullopt;
-  if (too_few(most)) return std::nullopt;
-  const Index most_too_few = too_few(1) ? last_that(1, most, too_few) : 0;
-  return static_cast<int>(most_too_few + 1) * nodes;
+  const bool by_heads = job.scheme->course == Course::heads;
+  const Index heads = std::gcd(job.shape.num_heads, job.shape.num_heads_kv);
+  // Nodes, groups and rows of the grid have equally many ranks. With seqlen or more ranks, a rank holds
+  // one row.
+  const Index multiple = by_heads || !job.scheme->multiple ? 1 : job.scheme->multiple(job);
+  const Index most =
+      min_of(by_heads ? heads : round_up(job.shape.seqlen, multiple), kMostSimulatedRanks);
+  Problem tried = for_any_size(job);
+  for (Index n = multiple; n <= most; n += multiple) {
+    tried.world_size = static_cast<int>(n);
+    if (!(by_heads && heads % n != 0) && memory_of(tried) <= memory_bytes) return tried.world_size;
+  }
+  return std::nullopt;
 }
 
 namespace {
