@@ -43,8 +43,6 @@ constexpr double kGradientBytes = 4;  // per value of a travelling dK or dV: f32
 
 double rows_of(const Problem& job, int rank) { return static_cast<double>(job.rows(rank)); }
 
-}
-
 }  // namespace
 
 Traffic traffic_of(const Problem& job, int rank) {

@@ -62,35 +62,40 @@ double Balance::ceiling() const {
 
 double Balance::imbalance() const { return mean_rank == 0 ? 1 : slowest_rank / mean_rank; }
 
+Balance balance_of_steps(int world_size, const std::vector<int>& ranks,
+                         const std::function<double(int rank, int owner)>& work) {
+  Balance balance;
+  std::vector<double> totals(ranks.size(), 0);
+  for (int step = 0; step < world_size; ++step) {
+    double slowest = 0;
+    for (std::size_t k = 0; k < ranks.size(); ++k) {
+      const double now = work(ranks[k], RingSchedule{ranks[k], world_size}.owner(step));
+      slowest = std::max(slowest, now);
+      totals[k] += now;
+    }
+    balance.steps.push_back({slowest, step != world_size - 1});
+  }
+  balance.slowest_rank = *std::max_element(totals.begin(), totals.end());
+  balance.mean_rank =
+      std::accumulate(totals.begin(), totals.end(), 0.0) / static_cast<double>(ranks.size());
+  return balance;
+}
+
 Balance balance_of(const Problem& job) {
   const int n = job.world_size;
-  Balance balance;
-  balance.mean_rank = total_pairs(job) / n;
-  if (job.scheme->course == Course::heads) {
-    balance.slowest_rank = balance.mean_rank;
-    balance.steps.push_back({balance.mean_rank, false});
-    return balance;
-  }
+  const double mean = total_pairs(job) / n;
+  if (job.scheme->course == Course::heads) return {{{mean, false}}, mean, mean};
   const Mask mask = job.mask.for_seqlen(job.shape.seqlen);
   const Partitions deal = job.partitions();
   const std::vector<int> ranks = ranks_of(job, mask);
+  Balance balance = balance_of_steps(n, ranks, [&](int rank, int owner) {
+    return static_cast<double>(Region{mask, deal.queries_of(rank), deal.rows_of(owner)}.pairs());
+  });
   balance.sampled = std::ssize(ranks) < n;
-  std::vector<double> totals(ranks.size(), 0);
-  for (int step = 0; step < n; ++step) {
-    double slowest = 0;
-    for (std::size_t k = 0; k < ranks.size(); ++k) {
-      const int owner = RingSchedule{ranks[k], n}.owner(step);
-      const Region region{mask, deal.queries_of(ranks[k]), deal.rows_of(owner)};
-      const auto pairs = static_cast<double>(region.pairs());
-      slowest = std::max(slowest, pairs);
-      totals[k] += pairs;
-    }
-    balance.steps.push_back({slowest, step != n - 1});
-  }
+  balance.mean_rank = mean;
   // Samples may miss the slowest rank, but its work is never below the mean.
-  balance.slowest_rank =
-      std::max(*std::max_element(totals.begin(), totals.end()), balance.mean_rank);
-  if (const double missed = balance.mean_rank / balance.slowest_steps(); missed > 1)
+  balance.slowest_rank = std::max(balance.slowest_rank, mean);
+  if (const double missed = mean / balance.slowest_steps(); missed > 1)
     for (StepWork& step : balance.steps) step.slowest *= missed;
   return balance;
 }

@@ -14,6 +14,7 @@
 //   fold         always about c^2/2; the fold decides which half of the diagonal counts
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "core/ring/problem.h"
@@ -38,6 +39,10 @@ struct Balance {
   double ceiling() const;        // mean / slowest, summed over steps
   double imbalance() const;      // slowest rank / mean
 };
+
+// Return the balance of a ring of which `ranks` are counted; `work` is that of a rank with an owner's block.
+Balance balance_of_steps(int world_size, const std::vector<int>& ranks,
+                         const std::function<double(int rank, int owner)>& work);
 
 // Return the pairs of each (rank, step) for schemes ring and allgather; they equal a run's
 // predicted_pairs(). Ulysses has one entry, of total_pairs / world_size pairs, because every rank does

@@ -1,9 +1,9 @@
 #include "core/tools/sim/work.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/base/error.h"
-#include "core/ring/ring.h"
 
 namespace ringscope {
 namespace {
@@ -119,24 +119,11 @@ Work::Work(const Problem& job, Granularity granularity) : granularity_(granulari
 }
 
 Balance balance_of(const Work& work, const std::vector<double>& speeds) {
-  const int n = work.world_size();
-  Balance balance;
-  std::vector<double> ranks(n);
-  double all = 0;
-  for (int step = 0; step < n; ++step) {
-    double slowest = 0;
-    for (int rank = 0; rank < n; ++rank) {
-      const double computed = work.computed_pairs(rank, RingSchedule{rank, n}.owner(step)) /
-                              (speeds.empty() ? 1 : speeds[rank]);
-      slowest = std::max(slowest, computed);
-      ranks[rank] += computed;
-      all += computed;
-    }
-    balance.steps.push_back({slowest, step != n - 1});
-  }
-  balance.mean_rank = all / n;
-  balance.slowest_rank = *std::max_element(ranks.begin(), ranks.end());
-  return balance;
+  std::vector<int> all(static_cast<std::size_t>(work.world_size()));
+  std::iota(all.begin(), all.end(), 0);
+  return balance_of_steps(work.world_size(), all, [&](int rank, int owner) {
+    return work.computed_pairs(rank, owner) / (speeds.empty() ? 1 : speeds[rank]);
+  });
 }
 
 }  // namespace ringscope
