@@ -12,26 +12,6 @@
 namespace ringscope {
 namespace {
 
-void check_link(const char* field, const Link& link) {
-  if (!(link.bytes_per_s > 0) || std::isinf(link.bytes_per_s))
-    throw InputError(fmt::format("{}: {} bytes/s given; accepted: a finite rate above 0", field,
-                                 link.bytes_per_s));
-  if (!(link.latency_s >= 0) || std::isinf(link.latency_s))
-    throw InputError(fmt::format("{}: a latency of {} s given; accepted: a finite one, at least 0",
-                                 field, link.latency_s));
-}
-
-void check(const Cluster& cluster) {
-  const int n = cluster.world_size;
-  if (cluster.nodes < 1 || cluster.nodes > n)
-    throw InputError(
-        fmt::format("nodes: {} given for {} ranks; accepted: 1 to {}", cluster.nodes, n, n));
-  if (cluster.nics < 1)
-    throw InputError(fmt::format("nics: {} given; accepted: at least 1", cluster.nics));
-  check_link("link inside nodes", cluster.inside);
-  check_link("link between nodes", cluster.between);
-}
-
 Path path_inside(const Cluster& cluster) {
   return {cluster.inside.bytes_per_s, cluster.inside.latency_s};
 }
@@ -79,7 +59,6 @@ int Cluster::node_of(int rank) const {
 }
 
 Machine machine_on(const Cluster& cluster, const Rates& rates, const Scheme* scheme, int rings) {
-  check(cluster);
   const int n = cluster.world_size;
   const Path inside = path_inside(cluster);
   Machine machine;

@@ -39,9 +39,9 @@ struct Cluster {
   int ranks_on(int node) const { return world_size / nodes + (node < world_size % nodes ? 1 : 0); }
 };
 
-// Return the machine that a scheme runs on: the paths of its messages, and `rates`. Throw InputError for
-// rates that are not positive, no node, more nodes than ranks, and where the nodes of a scheme with
-// messages inside them have different numbers of ranks. `rings` is Problem::rings().
+// Return the machine that a scheme runs on: the paths of its messages, and `rates`. Throw InputError where
+// the nodes of a scheme with messages inside them have different numbers of ranks. `rings` is
+// Problem::rings().
 Machine machine_on(const Cluster& cluster, const Rates& rates, const Scheme* scheme, int rings = 0);
 
 }  // namespace ringscope

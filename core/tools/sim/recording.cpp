@@ -48,11 +48,8 @@ void take_evenly(const std::vector<int>& all, int count, std::vector<bool>& take
 
 }  // namespace
 
-// A step has its computation, the waits for its block and (backward) for its gradient, and both
-// ends of each hop.
 double events_of_rank(const Problem& job) {
-  if (is_followed(job)) return static_cast<double>(count_loop(job, 0, false).events) + 4;
-  return static_cast<double>(job.world_size) * (job.backward ? 4.0 + 7.0 : 4.0) + 4;
+  return static_cast<double>(count_loop(job, 0, false).events) + 4;
 }
 
 int ranks_to_record(const Problem& job, std::optional<int> asked) {

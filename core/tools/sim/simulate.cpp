@@ -34,14 +34,11 @@ double Simulation::exposed_s() const {
 
 namespace {
 
-void check_rate(double value, const char* name) {
-  if (!(value > 0 && std::isfinite(value)))
-    throw InputError(fmt::format("{}: {} given, a number above 0 accepted", name, value));
-}
-
-void check_share(double value, const char* name) {
-  if (!(value >= 0 && std::isfinite(value)))
-    throw InputError(fmt::format("{}: {} given, a number of at least 0 accepted", name, value));
+// Throw InputError for a number that is not finite, or below 0, or 0 unless that `may_be_0`.
+void check_number(double value, const char* name, bool may_be_0 = false) {
+  if (!(may_be_0 ? value >= 0 : value > 0) || !std::isfinite(value))
+    throw InputError(fmt::format("{}: {} given, a number {} accepted", name, value,
+                                 may_be_0 ? "of at least 0" : "above 0"));
 }
 
 template <class T>
@@ -49,14 +46,6 @@ void check_length(const std::vector<T>& values, int world_size, const char* name
   if (!values.empty() && values.size() != static_cast<std::size_t>(world_size))
     throw InputError(fmt::format("{}: of {} ranks given, of none or all {} accepted", name,
                                  values.size(), world_size));
-}
-
-void check_paths(const std::vector<Path>& paths, int world_size, const char* name) {
-  check_length(paths, world_size, name);
-  for (const Path& path : paths) {
-    check_rate(path.bytes_per_s, name);
-    check_share(path.latency_s, name);
-  }
 }
 
 void check(const SimulationRequest& request, const Work& work, const Machine& machine) {
@@ -69,19 +58,24 @@ void check(const SimulationRequest& request, const Work& work, const Machine& ma
   if (job.scheme->counts_nodes) job.ranks_a_node();  // throws where nodes don't divide
   if (job.kv_buffers < 2)
     throw InputError(fmt::format("kv-buffers: {} given, at least 2 accepted", job.kv_buffers));
-  check_rate(machine.rates.forward_flops, "forward rate");
-  if (job.backward) check_rate(machine.rates.backward_flops, "backward rate");
-  check_rate(machine.rates.bytes_per_s, "bandwidth");
-  check_share(machine.rates.latency_s, "latency");
-  check_share(machine.step_s, "cost of a step");
-  check_share(machine.jitter, "jitter");
-  check_share(machine.hop_jitter, "jitter of hops");
+  check_number(machine.rates.forward_flops, "forward rate");
+  if (job.backward) check_number(machine.rates.backward_flops, "backward rate");
+  check_number(machine.rates.bytes_per_s, "bandwidth");
+  for (const auto& [value, name] : {std::pair{machine.rates.latency_s, "latency"},
+                                    {machine.step_s, "cost of a step"},
+                                    {machine.jitter, "jitter"},
+                                    {machine.hop_jitter, "jitter of hops"}})
+    check_number(value, name, true);
   check_length(machine.speed, job.world_size, "speed");
-  for (const double speed : machine.speed) check_rate(speed, "speed");
-  check_paths(machine.to_next, job.world_size, "link to the next rank");
-  check_paths(machine.to_next_here, job.world_size, "link to the next rank of the node");
-  check_paths(machine.to_next_node, job.world_size, "link to the next node");
-  check_paths(machine.to_all, job.world_size, "links to all ranks");
+  for (const double speed : machine.speed) check_number(speed, "speed");
+  for (const std::vector<Path>* paths :
+       {&machine.to_next, &machine.to_next_here, &machine.to_next_node, &machine.to_all}) {
+    check_length(*paths, job.world_size, "links");
+    for (const Path& path : *paths) {
+      check_number(path.bytes_per_s, "rate of a link");
+      check_number(path.latency_s, "latency of a link", true);
+    }
+  }
   const bool shares_cores = machine.cores > 0 && machine.cores < job.world_size;
   const bool in_step = request.pace == Pace::in_step && job.rotates_blocks();
   if (shares_cores && in_step)
