@@ -123,8 +123,8 @@ Fields groups_fields(const Plan& plan);
 
 // Return the plan of a model, whose figures are the machine's of the table or measured.
 ModelPlan model_plan(const Plan& plan);
-// Return the time of a step with the plan's choice, of which a layer's attention takes `attention`.
-StepTime step_time(const Plan& plan, const LayerTime& attention);
+// Return the time of a step with the plan's choice; `second` is the time of every second layer's attention.
+StepTime step_time(const Plan& plan, const LayerTime& second);
 // These require a plan with a model.
 double tokens_per_s(const Plan& plan);
 std::optional<double> mfu_of(const Plan& plan);

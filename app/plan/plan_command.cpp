@@ -155,21 +155,6 @@ Choice judge_way(const Plan& plan, const Problem& job, const MemoryOf& memory_of
   return judge(job, found->second, plan.rates, plan.memory_limit, memory_of);
 }
 
-// Return the time of the mean layer's attention in the chosen way.
-LayerTime mean_layer_time(const Plan& plan, const MemoryOf& memory_of) {
-  LayerTime time = plan.chosen.time;
-  if (plan.options.model->window == 0) return time;
-  std::map<std::string, Balance> balances;
-  const Problem windowed = for_flag(
-      "--model:", [&] { return of_windowed_layers(plan.chosen.job, *plan.options.model); });
-  const LayerTime other = judge_way(plan, windowed, memory_of, balances).time;
-  for (const auto& [pass, its] :
-       {std::pair{&time.forward, &other.forward}, {&time.backward, &other.backward}})
-    *pass = {(pass->compute + its->compute) / 2, (pass->imbalance + its->imbalance) / 2,
-             (pass->exposed + its->exposed) / 2, (pass->wall + its->wall) / 2};
-  return time;
-}
-
 Choice choose(const Plan& plan) {
   std::vector<Choice> asked_for;
   std::copy_if(plan.choices.begin(), plan.choices.end(), std::back_inserter(asked_for),
@@ -240,7 +225,14 @@ Plan make_plan(const PlanOptions& options) {
   plan.memory = memory_bill(options, job, plan.rows);
   find_overlap(plan);
   if (plan.model) {
-    plan.model->step = step_time(plan, mean_layer_time(plan, memory_of));
+    LayerTime second = plan.chosen.time;  // of every second layer
+    if (options.model->window > 0) {
+      const Problem windowed =
+          for_flag("--model:", [&] { return of_windowed_layers(job, *options.model); });
+      balances.clear();
+      second = judge_way(plan, windowed, memory_of, balances).time;
+    }
+    plan.model->step = step_time(plan, second);
     plan.host_bytes = options.model_memory.in_flight *
                       offloaded_bytes(job, *options.model, options.model_memory, plan.rows);
   }

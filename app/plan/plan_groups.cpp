@@ -63,7 +63,7 @@ GroupTraffic traffic_of(const Plan& plan) {
   }
   const ModelMemory& memory = options.model_memory;
   traffic.gradients.bytes =
-      weight_traffic(model_weights(job.shape, *options.model, job.layers), job.storage_bytes(),
+      weight_traffic(weights_of_rank(job, *options.model, memory.expert_ranks), job.storage_bytes(),
                      memory.sharers(job.world_size), memory, job.layers, options.micro_batches)
           .gradient_bytes;
   return traffic;

@@ -11,7 +11,7 @@
 #include "core/base/text.h"
 #include "core/ring/loop_counts.h"
 #include "core/tools/cost/measure.h"
-#include "core/tools/sim/simulate.h"
+#include "core/tools/sim/scenario.h"
 #include "core/training/matrix_product.h"
 
 namespace ringscope {
@@ -21,11 +21,9 @@ double tokens_of(const Plan& plan) {
   return static_cast<double>(plan.chosen.job.shape.batch) * plan.rows;
 }
 
-// Return the weights of a rank's share; without `share` those of the whole model.
-double weights_of(const Plan& plan, bool share = false) {
+double weights_of(const Plan& plan) {
   const PlanOptions& options = plan.options;
-  const Problem& job = share ? options.job : options.whole;
-  return model_weights(job.shape, share ? *options.model : *options.whole_model, job.layers);
+  return model_weights(options.whole.shape, *options.whole_model, options.whole.layers);
 }
 
 // Return the model's FLOP/s of one rank.
@@ -48,13 +46,13 @@ bool is_simulated(const Plan& plan) {
 
 // Return the seconds of one layer's attention.
 double simulated_seconds(const Plan& plan) {
-  const Problem& job = plan.chosen.job;
-  Machine machine;
-  machine.world_size = job.world_size;
-  machine.rates = plan.rates;
-  machine.cores = cores();
-  machine.cpu = std::make_shared<const CpuFigures>(*plan.model->kernels);
-  return simulate({.job = job, .pace = Pace::buffers}, Work(job), machine).wall_s();
+  Scenario scenario;
+  scenario.job = plan.chosen.job;
+  scenario.pace = Pace::buffers;
+  scenario.rates = plan.rates;
+  scenario.cores = cores();
+  scenario.cpu = std::make_shared<const CpuFigures>(*plan.model->kernels);
+  return run_scenario(scenario, work_of(scenario)).wall_s;
 }
 
 // A product of the size that a layer's weights make of many rows.
@@ -93,14 +91,16 @@ ModelPlan model_plan(const Plan& plan) {
   return {sizes, figures, kernels, {}};
 }
 
-StepTime step_time(const Plan& plan, const LayerTime& attention) {
+StepTime step_time(const Plan& plan, const LayerTime& second) {
   const ModelPlan& model = *plan.model;
   const PlanOptions& options = plan.options;
   const Problem& job = plan.chosen.job;
-  StepTime step =
-      step_time(job, model.sizes, plan.rows,
-                is_simulated(plan) ? simulated_seconds(plan) : attention.total(), model.figures,
-                plan.links, options.model_memory, attention.forward.total(), options.micro_batches);
+  const LayerTime& first = plan.chosen.time;
+  const double attention =
+      is_simulated(plan) ? simulated_seconds(plan) : (first.total() + second.total()) / 2;
+  StepTime step = step_time(job, model.sizes, plan.rows, attention, model.figures, plan.links,
+                            options.model_memory, (first.forward.wall + second.forward.wall) / 2,
+                            options.micro_batches);
   add_split(step, job, model.sizes, options.model_memory, options.split, options.whole.layers,
             plan.rows, plan.links, options.micro_batches);
   return step;
@@ -199,7 +199,7 @@ void explain_model(PlanExplanation& all, const Plan& plan) {
   const ModelSizes& sizes = plan.model->sizes;
   const ModelFigures& figures = plan.model->figures;
   const StepTime& step = plan.model->step;
-  const double tokens = tokens_of(plan), e = job.storage_bytes(), n = job.world_size;
+  const double tokens = tokens_of(plan), e = job.storage_bytes();
   const bool measured = plan.is_measured, by_tiles = is_simulated(plan);
   all.say(fmt::format("model: T = b c rows of a rank = {:.0f}, W width, F hidden, V vocab; {}",
                       tokens,
@@ -250,10 +250,10 @@ void explain_model(PlanExplanation& all, const Plan& plan) {
             "Narayanan et al., 2021, section 2.2",
             "{}; M micro-batches on the slowest stage besides", seconds_text(step.pipeline));
 
-  constexpr const char* sent = "{:.6g} bytes sent by a rank, {}{}";
+  constexpr const char* sent = "{:.6g} bytes sent by a rank, {}";
   const int stage = plan.options.model_memory.zero_stage;
-  const double weights = weights_of(plan, true);
   const ModelMemory& memory = plan.options.model_memory;
+  const double weights = weights_of_rank(plan.options.job, sizes, memory.expert_ranks);
   const WeightTraffic traffic = weight_traffic(weights, e, memory.sharers(job.world_size), memory,
                                                job.layers, plan.options.micro_batches);
   if (job.backward) {
@@ -264,34 +264,24 @@ void explain_model(PlanExplanation& all, const Plan& plan) {
             "{:.6g} of a rank, AdamW {:.3g} s each", weights, figures.update_s);
     all.add("gradients", sums + "(N-1)/N of 4 bytes a weight / B + messages",
             "S1 part one 2.3: a sum over the context group; nothing hides it", sent,
-            traffic.gradient_bytes, seconds_text(step.reduction), "");
+            traffic.gradient_bytes, seconds_text(step.reduction));
   }
   if (stage > 0)
     all.add("gathered weights",
             (stage == 3 && !memory.keeps_gathered ? "2 a micro-batch " : "") +
                 std::string("(N-1)/N e P / B"),
             "ZeRO, section 7; nothing hides it here", sent, traffic.weight_bytes,
-            seconds_text(step.gathering), "");
+            seconds_text(step.gathering));
   if (memory.shards > 0)
     all.add("copies", "2 (1 - S/N) 4 P/S: what was dealt out over S, added up over N/S copies",
             "hybrid sharding; once a step", "{:.6g} bytes sent by a rank", traffic.copy_bytes);
-  const double k = static_cast<double>(sizes.experts > 0 ? sizes.active : 2);
-  const double to_experts = 2 * k * tokens * static_cast<double>(sizes.width) * e * (n - 1) / n;
-  const double to_host = 2 * kv_values(job.shape, plan.rows) * e;
   if (memory.expert_ranks > 1)
     all.add("experts", "2 k T W e (X-1)/X a layer and pass, rows to k experts on X ranks and back",
-            "nothing hides it here", "{}", seconds_text(step.experts));
-  else
-    all.add("experts", "2 k T W e (N-1)/N a layer, rows to k experts on N ranks and back",
-            "not in this plan without --expert; S3, Section 14: MoE silence", sent, to_experts,
-            seconds_text(to_experts / plan.rates.bytes_per_s), fmt::format(" with k = {}", k));
+            "S3, section 14; nothing hides it here", "{}", seconds_text(step.experts));
   if (memory.offloads)
     all.add("offload", "what the backward pass keeps, but of two layers, to the host and back",
             "beyond what computing hides", "{} a rank there; {}", gib_text(plan.host_bytes),
             seconds_text(step.offload));
-  all.add("KV offload", "2 b c d G e a layer, to the host",
-          "not in this plan; S3, 8D: KV-cache offloading", sent, to_host,
-          seconds_text(to_host / find_link("PCIe5").bytes_per_s), " over PCIe5");
 }
 
 }  // namespace ringscope

@@ -90,6 +90,11 @@ double expert_weights(const ModelSizes& model, Index layers) {
          static_cast<double>(3 * model.width * model.expert_hidden * model.experts);
 }
 
+double weights_of_rank(const Problem& job, const ModelSizes& model, int expert_ranks) {
+  return model_weights(job.shape, model, job.layers) -
+         expert_weights(model, job.layers) * (1 - 1.0 / expert_ranks);
+}
+
 Problem of_windowed_layers(const Problem& job, const ModelSizes& model) {
   Problem windowed = job;
   if (model.window > 0)
@@ -215,7 +220,7 @@ std::vector<MemoryPart> model_memory_parts(const Problem& job, const ModelSizes&
   std::vector<MemoryPart> parts = activation_parts(job, model, memory, rows);
   const double all = model_weights(job.shape, model, job.layers), e = job.storage_bytes();
   const double of_experts = expert_weights(model, job.layers);
-  const double weights = all - of_experts * (1 - 1.0 / memory.expert_ranks);
+  const double weights = weights_of_rank(job, model, memory.expert_ranks);
   const auto add = [&](const char* name, double bytes, std::string formula) {
     parts.push_back({MemoryPart::Kind::other, name, bytes, std::move(formula), 1, false});
   };
@@ -415,8 +420,7 @@ StepTime step_time(const Problem& job, const ModelSizes& model, double rows, dou
     if (part.of_layers || part.seconds == &StepTime::head)
       time.*part.seconds *= static_cast<double>(micro_batches);
   const int sharers = memory.sharers(job.world_size);
-  const double own = model_weights(job.shape, model, job.layers) -
-                     expert_weights(model, job.layers) * (1 - 1.0 / memory.expert_ranks);
+  const double own = weights_of_rank(job, model, memory.expert_ranks);
   time.update = figures.update_s * (memory.zero_stage > 0 ? own / memory.dealt_over(sharers) : own);
   add_weights_sent(time, job, model, memory, links, micro_batches);
   return time;

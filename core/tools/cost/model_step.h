@@ -77,6 +77,8 @@ double head_flops(const ModelSizes& model, double tokens);
 // Return the number of weights, P, and how many of them are of experts that not every row passes.
 double model_weights(const AttentionShape& heads, const ModelSizes& model, Index layers);
 double expert_weights(const ModelSizes& model, Index layers);
+// Return those that a rank of `expert_ranks` has.
+double weights_of_rank(const Problem& job, const ModelSizes& model, int expert_ranks);
 
 // Return the job with the mask that every second layer has, or the same if all layers are alike.
 Problem of_windowed_layers(const Problem& job, const ModelSizes& model);
