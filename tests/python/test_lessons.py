@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import os
 import re
 import runpy
 import subprocess
@@ -16,7 +17,11 @@ LESSONS = Path(__file__).parents[2] / "lessons"
 SOURCES = LESSONS / "python"
 sys.path.insert(0, str(SOURCES))
 
+sys.path.insert(0, str(LESSONS / "capstone"))
+
+import evidence  # noqa: E402
 import notebooks  # noqa: E402
+import quiz  # noqa: E402
 import whole_ring  # noqa: E402
 
 FOLDERS = {path.name[:2]: path.name for path in LESSONS.glob("[0-9][0-9]_*")}
@@ -62,6 +67,23 @@ def test_a_notebook_is_made_from_its_source_and_runs_by_itself(number):
 
     script = SOURCES / f"{FOLDERS[number][3:]}.py"
     assert printed_by(run) == printed_by(lambda: runpy.run_path(str(script), run_name="__main__"))
+
+
+def test_the_quiz_is_made_from_its_source():
+    assert (LESSONS / "quiz.md").read_text(encoding="utf-8") == quiz.page(), "run python3 lessons/python/quiz.py"
+
+
+def test_the_capstone_finds_what_its_answers_say(tmp_path):
+    program = os.environ["RINGSCOPE"]
+    evidence.write(tmp_path / "runs/capstone", program)
+    page = (LESSONS / "capstone.md").read_text(encoding="utf-8")
+    cases = re.findall(r"^    ([^\n]+)\n\n```text\n(.*?)```", page, re.M | re.S)
+    assert len(cases) == 4
+    for command, findings in cases:
+        command = command.replace("./ringscope", program).replace("python3", sys.executable)
+        ended = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        for line in findings.splitlines():
+            assert line in ended.stdout, ended
 
 
 def gradients_at_once(q, k, v, dout):
