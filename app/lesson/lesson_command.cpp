@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -33,7 +32,7 @@
 namespace ringscope {
 
 struct LessonOptions {
-  // A number, list (or nothing), glossary, zoo, challenge; perhaps a name.
+  // A number, list (or nothing), glossary, zoo, challenge, checks; perhaps a name.
   std::vector<std::string> words;
   bool no_pause = false;
   bool check = false;                // the learner's exercise instead of the lesson
@@ -93,8 +92,8 @@ void print_page(const std::string& place, const std::string& page) {
 void list_lessons() {
   std::string list;
   for (const Lesson& lesson : lessons::all_lessons())
-    list += fmt::format("{}. **{}** ({:.0f} min). {}\n", lesson.number, lesson.source.title,
-                        std::ceil(lessons::reading_minutes(lesson)), lesson.source.summary);
+    list += fmt::format("{}. **{}** ({} min). {}\n", lesson.number, lesson.source.title,
+                        lessons::minutes_of(lesson).reading, lesson.source.summary);
   own_terminal(false).show(fmt::format("{}\nBegin with: {} lesson 0\n", list, own_command()));
 }
 
@@ -201,17 +200,25 @@ std::string python_with_numpy() {
   throw InputError("--python: no python3 with NumPy found; accepted: one, such as python3-numpy's");
 }
 
+// Check an exercise in Python: a step of the learner's ring, or a short one.
 int check_in_python(const Lesson& lesson) {
-  const std::string python = python_with_numpy();
-  make_missing_steps(lesson, true);
+  const bool is_step = !lesson.hints().empty();
+  const std::string python = is_step ? python_with_numpy() : "python3";
+  if (is_step) make_missing_steps(lesson, true);
   print_out(exercise_path(lesson, true) + "\n");
-  const fs::path root = RINGSCOPE_SOURCE_DIR;
-  const auto [results, status] = output_of(
-      fmt::format("PYTHONDONTWRITEBYTECODE=1 {} {} {} {}", python,
-                  shell_word((root / "lessons/my_ring/python/check.py").string()), lesson.number,
-                  shell_word(exercise_of(lesson, true).parent_path().string())));
+  const fs::path lessons = fs::path(RINGSCOPE_SOURCE_DIR) / "lessons";
+  const fs::path mine = exercise_of(lesson, true);
+  if (!fs::exists(mine))
+    throw InputError(fmt::format(
+        "--check: '{}' is gone; accepted: a program beside the tree that it was built from",
+        mine.string()));
+  const auto [results, status] = output_of(fmt::format(
+      "PYTHONDONTWRITEBYTECODE=1 {} {} {} {}", python,
+      shell_word(
+          (lessons / (is_step ? "my_ring/python/check.py" : "python/exercises.py")).string()),
+      lesson.number, shell_word((is_step ? mine.parent_path() : mine).string())));
   print_out(results);
-  if (status == 0) name_next_step(lesson);
+  if (status == 0 && is_step) name_next_step(lesson);
   return status == 0 ? 0 : 1;
 }
 
@@ -263,6 +270,7 @@ std::string what_of(const LessonOptions& options) {
 const std::map<std::string, std::string (*)()> kOtherPages = {
     {"list", lessons::contents_page},
     {"glossary", lessons::glossary_page},
+    {"checks", lessons::checks_page},
     {"zoo", [] { return std::string(lessons::embedded_text("lessons/zoo.md")); }},
     {"challenge", [] { return std::string(lessons::embedded_text("lessons/challenges.md")); }}};
 
@@ -274,7 +282,7 @@ std::optional<int> lesson_number(const LessonOptions& options) {
   if (!number)
     throw InputError(
         fmt::format("lesson '{}' given; accepted: a number of ringscope lesson list, list, "
-                    "glossary, zoo, challenge",
+                    "glossary, zoo, challenge, checks",
                     what));
   return number;
 }
@@ -315,7 +323,7 @@ int carry_out(const LessonOptions& options) {
   const std::optional<int> number = lesson_number(options);
   if (!number) {
     const std::string what = what_of(options);
-    if (options.page || what == "challenge")
+    if (options.page || what == "challenge" || what == "checks")
       print_page(options.page.value_or("-"), kOtherPages.at(what)());
     else if (what == "glossary")
       show_glossary(options.words);
@@ -327,7 +335,9 @@ int carry_out(const LessonOptions& options) {
   }
   const Lesson& lesson = lessons::lesson_of_number(*number);
   if (options.check)
-    return options.python ? check_in_python(lesson) : check_exercise(lesson, options.out);
+    return options.python || lesson.exercise().ends_with(".py")
+               ? check_in_python(lesson)
+               : check_exercise(lesson, options.out);
   if (options.hint) {
     const std::string hint = lesson.hints().at(static_cast<std::size_t>(*options.hint - 1));
     own_terminal(false).show(hint);
@@ -358,7 +368,8 @@ Finish declare_lesson(CommandFlags& flags) {
   const auto lesson = std::make_shared<LessonOptions>();
   flags.words("WHAT", lesson->words,
               "a lesson's number; list (the default); glossary, and perhaps a term; zoo: which bug "
-              "is this? (or one, by its name); challenge");
+              "is this? (or one, by its name); challenge; checks: what each lesson's numbers were "
+              "tried by");
   flags.flag("--no-pause", lesson->no_pause, "tell all of it at once and ask nothing");
   flags.flag("--check", lesson->check, "build and test your version of the lesson's exercise");
   flags.flag("--python", lesson->python,

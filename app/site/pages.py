@@ -29,14 +29,17 @@ REFERENCE = {
 BESIDE_LESSONS = {
     "lessons/glossary.md": "Glossary",
     "lessons/zoo.md": "Bug zoo",
+    "lessons/quiz.md": "Quiz",
+    "lessons/capstone.md": "Capstone",
     "lessons/challenges.md": "Challenges",
     "lessons/cheat_sheet.md": "Cheat sheet",
+    "lessons/checks.md": "Checks",
     "lessons/claims.md": "Claims, tested",
     "bench/published/scoreboard.md": "Scoreboard",
 }
 ALWAYS = ["viz/ring.webp", "viz/compare.png"]  # pictures of pages that lie in no file
 
-# The figures that move, by the lesson that they stand in, before its checks: a name of lessons/figures, and the values
+# The figures that move, by the lesson that they stand in, before its exercise: a name of lessons/figures, and the values
 # of its controls at first, where they differ from the figure's own.
 FIGURES = {
     "online_softmax": [("merge", {})],
@@ -93,7 +96,7 @@ class Pages:
 
     def write(self):
         contents = (self.root / "lessons/README.md").read_text()
-        lessons = re.findall(r"^\| (\d+) \| \[([^\]]+)\]\((\w+)/README\.md\) \| (.*) \| \d+ \|$", contents, re.M)
+        lessons = re.findall(r"^\| (\d+) \| \[([^\]]+)\]\((\w+)/README\.md\) \| (.*) \| [\d +]+ \|$", contents, re.M)
         self.lessons = {f"lessons/{folder}/README.md": (number, title, summary) for number, title, folder, summary in lessons}
         self.want("lessons/README.md", *self.lessons, *BESIDE_LESSONS, *REFERENCE, *ALWAYS)
         self._write("reference.md", self._reference())
@@ -167,7 +170,8 @@ class Pages:
             self.recordings.append({**words, "picture": picture if (self.root / picture).is_file() else ""})
         text = _RECORDING.sub(self._recording, text)
         figures = "".join(map(self._figure, FIGURES.get(path.split("/")[1][3:], [])))
-        return text.replace("\n## Checks\n", f"\n{figures}## Checks\n", 1)
+        ends = re.search(r"^## (Exercise|With the program|Three things to keep)$", text, re.M)
+        return text[: ends.start()] + figures + text[ends.start() :]
 
     def _recording(self, match):
         file = html.escape(match[1])

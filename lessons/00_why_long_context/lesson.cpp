@@ -8,7 +8,7 @@
 //
 // ## A test of memory
 //
-// A question about a novel, a program's sources or a lawsuit's files can ask for any line. So here
+// A question about a novel, a program's sources or a lawsuit's files can ask for any line. Here, then,
 // is a text in which every line is a fact. Line j has a key, 64 random signs, and a value: yes or
 // no, +1 or -1. A reader of all S lines is given one of the keys, and must say yes or no. A guess
 // is right half of the time.
@@ -115,7 +115,7 @@ void lesson_00(Page& page) {
   //
   // Nothing, and that is the trade. Keys of d numbers let a sum hold about d / 4 lines well, and a line's
   // value may be d numbers instead of one. The sum then has d² numbers, as many as K and V of d / 2
-  // tokens. So a summary that holds as much as exact attention is as large as the text, or larger. Models
+  // tokens. A summary that holds as much as exact attention is then as large as the text, or larger. Models
   // mix them: most layers see a window, or keep a summary, and a few see everything. Those few are the
   // ones that need a ring (below).
   //
@@ -143,8 +143,8 @@ void lesson_00(Page& page) {
   page.table(costs);
 
   // Eight times the text is eight times the memory and 64 times the work. A million tokens don't fit on
-  // one GPU, and would keep it busy for 7.5 minutes before it writes a word. So N GPUs share memory and
-  // work, by **Ring Attention**: each keeps a part of the text, and the keys and values go round. The
+  // one GPU, and would keep it busy for 7.5 minutes before it writes a word. N GPUs therefore share
+  // memory and work, by **Ring Attention**: each keeps a part of the text, and the keys and values go round. The
   // answer is the one that a single machine would give; only memory and time are divided by N.
   page.predict("64 GPUs: how much of the cache of a million tokens has each?", "GiB",
                cache(1048576) / 64 / 0x1p30);

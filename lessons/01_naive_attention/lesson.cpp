@@ -8,18 +8,18 @@
 // ## Three tokens
 //
 // A text, cut into S tokens (words, or parts of words), reaches *attention* as three matrices of S rows
-// and D columns. Row i of Q, the query, says what token i looks for. Row j of K, the key, says how
-// token j can be found. Row j of V, the value, is what token j hands over when it is found. D is called
+// and d columns. Row i of Q, the query, says what token i looks for. Row j of K, the key, says how
+// token j can be found. Row j of V, the value, is what token j hands over when it is found. d is called
 // head_dim.
 //
-//     scores = Q Kᵀ / sqrt(D)          S x S    how well query i and key j agree
+//     scores = Q Kᵀ / sqrt(d)          S x S    how well query i and key j agree
 //     P      = softmax of each row     S x S    weights: positive, each row sums to 1
-//     out    = P V                     S x D    averages of the rows of V, weighted by P
+//     out    = P V                     S x d    averages of the rows of V, weighted by P
 //
 // Softmax turns the scores of a row into weights: weight j is exp(score j), divided by the sum of
 // exp over the row. A score that is larger by 1 weighs 2.72 times as much.
 //
-// Here is the smallest example: S = 3, D = 1.
+// Here is the smallest example: S = 3, d = 1.
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_01 {
@@ -48,7 +48,7 @@ void lesson_01(Page& page) {
 
   // The project has this formula as a function. It is the yardstick for everything that follows:
   // whatever later lessons do to save memory, the result must be this one. (seqlen is S, and
-  // softmax_scale is 1 / sqrt(D), here 1. This mask forbids nothing. dout is for gradients, lesson 9.)
+  // softmax_scale is 1 / sqrt(d), here 1. This mask forbids nothing. dout is for gradients, lesson 9.)
   const AttentionShape tiny{.seqlen = 3, .head_dim = 1};
   const auto result = naive_attention<double>(tiny, Mask{.seqlen = 3}, /*softmax_scale=*/1.0,
                                               q.data(), k.data(), v.data(), /*dout=*/nullptr);
@@ -66,7 +66,7 @@ void lesson_01(Page& page) {
   // in lesson 7, and lesson 2 says what the row's maximum and `lse` are for.)
   page.region("core/attention/naive.cpp", "forward");
 
-  // Q, K, V and out have S x D numbers each. With D = 128 and four bytes per number, 65,536 tokens, a
+  // Q, K, V and out have S x d numbers each. With d = 128 and four bytes per number, 65,536 tokens, a
   // book of some 150 pages, need 128 MiB for the four of them. But between the two products lies P,
   // and P is S x S.
   const Index seqlen = 65536, head_dim = 128;
@@ -91,7 +91,7 @@ void lesson_01(Page& page) {
   // ## A first way out
   //
   // Row i of out needs row i of Q, and no other query. Rows can therefore be computed a block at a time, and
-  // each block's part of P can be thrown away. The function can do that (D is 64 here, so the scale is
+  // each block's part of P can be thrown away. The function can do that (d is 64 here, so the scale is
   // 1/8):
   const AttentionShape shape{.seqlen = 2048, .head_dim = 64};
   const AttentionInputs in = random_inputs(shape);

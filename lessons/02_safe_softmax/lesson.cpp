@@ -40,11 +40,11 @@ void lesson_02(Page& page) {
   while (std::isfinite(std::exp(static_cast<float>(largest + 1)))) ++largest;
   page.answer(guess, largest);
 
-  // One more, and exp is infinite. A score is a sum of D products, divided by √D, which keeps it small on
+  // One more, and exp is infinite. A score is a sum of d products, divided by √d, which keeps it small on
   // average. If the numbers of q and k are independent, with mean 0 and variance 1, each product has
-  // variance 1 · 1, and variances of independent terms add up. A sum of D products thus has variance D,
-  // and its size is about √D. Divided by √D it is about 1, whatever D is. In 4,000 random pairs:
-  Table sizes({"D", "size of a sum of D products", "√D", "divided by √D"});
+  // variance 1 · 1, and variances of independent terms add up. A sum of d products thus has variance d,
+  // and its size is about √d. Divided by √d it is about 1, whatever d is. In 4,000 random pairs:
+  Table sizes({"d", "size of a sum of d products", "√d", "divided by √d"});
   double off = 0;  // largest distance of the last column from 1
   for (const Index d : {16, 64, 256}) {
     const auto q = random_values<double>(RandomTensor::q, 4000 * d);
@@ -58,8 +58,8 @@ void lesson_02(Page& page) {
   }
   page.table(sizes);
 
-  // Without that division, the largest of many scores would take nearly all of the weight when D is large.
-  // But queries and keys are not independent: a query agrees with the key that it looks for. With D = 64
+  // Without that division, the largest of many scores would take nearly all of the weight when d is large.
+  // But queries and keys are not independent: a query agrees with the key that it looks for. With d = 64
   // and entries of size 4, their score is 64 · 4 · 4 / 8 = 128. Then the formula gives NaN:
   const std::vector<float> small = {1, 2, 3}, large = {126, 127, 128}, close = {0, 88.5, 88.5};
   Table failing({"scores", "exp of the last", "weights by the formula"});
@@ -135,10 +135,10 @@ void lesson_02(Page& page) {
   page.value("lse", fixed(lse, 3));
   page.value("weight of 128, as exp(128 - lse)", fixed(std::exp(128 - lse), 3));
 
-  // (`carry_on` is the next lesson's subject; here it just finds m and l.) So any weight of the row can
+  // (`carry_on` is the next lesson's subject; here it just finds m and l.) Any weight of the row can now
   // be computed again from its score and lse. The gradients of lesson 9 rely on that. A row without
-  // keys has lse = -∞, since l = 0, and -∞ - (-∞) is NaN again. So whoever computes weights from lse,
-  // or merges results by it, must treat such rows apart.
+  // keys has lse = -∞, since l = 0, and -∞ - (-∞) is NaN again. Whoever computes weights from lse, or
+  // merges results by it, must therefore treat such rows apart.
   //
   // But m is the largest of all scores, and it seems that the whole row must be there before the first
   // exp, and rows are as long as the text. Lesson 3 shows that this is not so.
@@ -152,7 +152,7 @@ void lesson_02(Page& page) {
 
   // ## Checks
   page.equal("exp fits a float up to 88", largest, 88);
-  page.at_most("A sum of D products is about √D in size", off, 0.05);
+  page.at_most("A sum of d products is about √d in size", off, 0.05);
   page.check("By the formula, scores of 128 give NaN", std::isnan(plain_softmax(large)[2]));
   page.equal("Two scores of 88.5 lose all weights", shown(plain_softmax(close)),
              "0.000, 0.000, 0.000");
@@ -166,7 +166,7 @@ void lesson_02(Page& page) {
 
   // ## Exercise
   //
-  // Write softmax and lse of a row in `lessons/02_safe_softmax/exercise.h`, for any scores and forbidden
+  // Write softmax and lse of a row in `lessons/02_safe_softmax/exercise.py`, for any scores and forbidden
   // keys. `./ringscope lesson 2 --check` tries scores of 10,000, and a row of forbidden keys alone.
 }
 

@@ -1,6 +1,6 @@
 // # Online softmax: carry and merge
-// > Of all the keys that a row has met, softmax remembers two numbers and a vector. So keys may
-// > arrive in pieces, in any order, and from anywhere.
+// > Of all the keys that a row has met, softmax remembers two numbers and a vector. Keys may
+// > therefore arrive in pieces, in any order, and from anywhere.
 //
 // **You know** from lesson 1 that a row of attention divides by a sum over all keys, and from
 // lesson 2 that the row's largest score is subtracted before exp. Both seem to need all keys at
@@ -79,9 +79,10 @@ void lesson_03(Page& page) {
 
   // ## Merge
   //
-  // There is another way. Suppose two people have each seen half of the keys, and neither has the
+  // There is another way. Suppose two ranks have each seen half of the keys, and neither has the
   // other's state. The two states can still become one: both are brought to the larger m, and
   // added. That is the *merge*.
+  page.picture("merge.svg", "Two states become one: each is multiplied by its factor, then added");
   page.region("core/attention/online_softmax.h", "merge");
 
   // A state that has seen no keys (m = -inf, l = 0) changes nothing, so every row starts with it.

@@ -1,6 +1,6 @@
 // # Blocks: splitting Q, splitting K and V
 // > Rows of Q can be split because they never meet, and rows of K and V because their results can be
-// > merged. So attention is a grid of tiles, and only one tile has to exist at a time.
+// > merged. Attention is thus a grid of tiles, and only one tile has to exist at a time.
 //
 // **You know** from lesson 3 that a row carries m, l and its unnormalised output from one piece of the
 // keys to the next. **You will see** the same with matrices: attention cut into blocks in both

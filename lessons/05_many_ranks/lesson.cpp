@@ -18,8 +18,8 @@
 //     rank 1 has   Q1   K1 V1     and needs   K0 V0   K2 V2   K3 V3
 //     ...
 //
-// Queries could travel instead, but a query with its state has 2 D + 2 numbers, and a row of K and V
-// has 2 D. Also, models often have fewer KV heads than query heads (lesson 10). Therefore K and V travel.
+// Queries could travel instead, but a query with its state has 2 d + 2 numbers, and a row of K and V
+// has 2 d. Also, models often have fewer KV heads than query heads (lesson 10). Therefore K and V travel.
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_05 {
@@ -72,20 +72,16 @@ void lesson_05(Page& page) {
   //
   // Both runs were recorded. A rank's row in the recording has four lanes: when it computes, when it
   // sends, when it receives, and when it can do nothing but wait. Ranks that share the cores of your
-  // machine take turns, which is not how a real ring looks. So the pictures show the times that the
+  // machine take turns, which is not how a real ring looks. The pictures therefore show the times that the
   // counted work and bytes would take if each rank had a core of 100 GFLOP/s and a link of 2.5 GB/s.
   page.trace(
       ideal_timeline(ring.recording),
-      {scene("Four ranks, one ring. Each rank has four lanes: **compute**, send, recv and wait.",
+      {scene("Four ranks, one ring. Each rank has four lanes: **compute**, send, recv and wait. A "
+             "slice's colour is that of the block's owner. In step 0 every rank attends its own.",
              Figure::timeline),
-       scene("Step 0: every rank attends its own block. It is there, so nobody waits. At the same "
-             "moment the block sets off to the next rank.",
-             0, -1, Lane::compute),
-       scene("Rank 1 receives rank 0's block while it computes with its own.", 0, 1, Lane::recv),
-       scene("Step 1: rank 1 attends that block. Its colour is its owner's, here rank 0's.", 1, 1,
-             Lane::compute),
-       scene("Step 3 is the last: all ranks have met all blocks, and nothing is sent any more.", 3,
-             -1, Lane::compute)});
+       scene("Rank 1 receives rank 0's block while it computes with its own. In step 3 all ranks "
+             "have met all blocks, and nothing is sent any more.",
+             0, 1, Lane::recv)});
 
   // In the all-gather's recording all transfers come first, and the computing begins when the last
   // block is there. In the ring's, only the first block has to be there, and the rank has it already.
@@ -125,6 +121,11 @@ void lesson_05(Page& page) {
   page.equal("and 0.246 MiB besides Q, the output and two blocks", mib(ring), "6.246 MiB");
   page.at_most("The all-gather's output is exact up to rounding", gather_error, 2e-6);
   page.at_most("So is the ring's", ring_error, 2e-6);
+
+  // ## Exercise
+  //
+  // Say how many rows a rank has, sends and holds, for lengths that are no multiple of N, too:
+  // `lessons/05_many_ranks/exercise.py`. `./ringscope lesson 5 --check` plays the ring hop by hop.
 }
 
 }  // namespace ringscope::lessons::chapter_05

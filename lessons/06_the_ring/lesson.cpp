@@ -53,6 +53,8 @@ void lesson_06(Page& page) {
   // before the next one may arrive.
   page.predict("Sixteen ranks instead of four: how many block buffers does a rank need?", "buffers",
                2);
+  page.picture("buffers.svg",
+               "Rank 1's two buffers over time, and in red a block that comes early");
 
   // ## The loop
   //

@@ -8,7 +8,7 @@
 //
 // ## Looking back only
 //
-// A model that writes text predicts each token from those before it. So while it reads, token i may
+// A model that writes text predicts each token from those before it. While it reads, token i may
 // attend to keys j ≤ i only. That is the *causal mask*: row i of the scores has i + 1 numbers, and
 // the rest of the row counts as -∞ (lesson 2), so its weights are 0.
 //
@@ -89,8 +89,6 @@ void lesson_07(Page& page) {
       {scene("Four ranks, a causal mask, one piece of text each. Look at the compute lanes: a "
              "staircase.",
              Figure::timeline),
-       scene("Step 0: every rank has a triangle, its own block, and all are busy.", 0, -1,
-             Lane::compute),
        scene(
            "Step 1: rank 0 holds rank 3's block. All of its keys lie ahead: **nothing** to do. The "
            "others attend a full block, and rank 3 does so in every later step, too.",
@@ -102,8 +100,8 @@ void lesson_07(Page& page) {
 
   // A clock shows one thing more. Rank 0's own work is done after step 0, but it still receives blocks
   // and passes them on. Rank 3 sends it the last one when it is done with step 1, after 1½ of its 3½
-  // block times. When that hop is over, at 4.2 of 9.4 ms in the pictures, rank 0 has finished. So the
-  // rank with the least work need not be the first to end: of eight ranks, simulated with fast links,
+  // block times. When that hop is over, at 4.2 of 9.4 ms in the pictures, rank 0 has finished. The
+  // rank with the least work is thus not always the first to end: of eight ranks, simulated with fast links,
   // ranks 1 to 3 end together, and rank 0 later.
   //
   // The ring is right, but the tokens lie on the wrong ranks. Lesson 8 deals them out differently.

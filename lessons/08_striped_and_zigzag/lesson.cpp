@@ -72,8 +72,8 @@ void lesson_08(Page& page) {
 
   // ## Is it the same answer?
   //
-  // Keys may come in any order (lesson 3), and rows of queries are independent (lesson 4). So tokens may
-  // lie anywhere, if the mask compares positions and the output is put back in order at the end.
+  // Keys may come in any order (lesson 3), and rows of queries are independent (lesson 4). Tokens may
+  // therefore lie anywhere, if the mask compares positions and the output is put back in order at the end.
   RingRun run = run_on_threads(striped, in);
   const double error =
       largest_difference(run.outputs.out, run_on_threads(contiguous, in).outputs.out);
@@ -84,7 +84,6 @@ void lesson_08(Page& page) {
              Figure::timeline),
        scene("Rank 0 was idle from step 1 on. Now it has half of a block, like everybody.", 1, 0,
              Lane::compute),
-       scene("The mask as rank and owner see it: each square is a triangle.", Figure::mask, 1),
        scene("Pairs of each rank: level, but for one diagonal per step.", Figure::balance)});
 
   // ## Chunks from both ends

@@ -19,7 +19,7 @@
 //     dQ = scale dS K        dK = scale dSᵀ Q
 //
 // *delta* is one number per row. The third line needs a reason. A weight is a quotient, Pⱼ = eⱼ / l
-// with eⱼ = exp(sⱼ) and l = Σ eⱼ. If sᵢ rises, eᵢ and l both rise at the rate eᵢ. So by the quotient
+// with eⱼ = exp(sⱼ) and l = Σ eⱼ. If sᵢ rises, eᵢ and l both rise at the rate eᵢ. By the quotient
 // rule
 //
 //     Pᵢ changes by  (eᵢ l - eᵢ eᵢ) / l²  =  Pᵢ (1 - Pᵢ)
@@ -34,7 +34,7 @@ void lesson_09(Page& page) {
   // ## Nothing large is kept
   //
   // P has S × S numbers, and lesson 4 went to some length not to have it anywhere. It need not be
-  // kept: a weight is exp(score - lse), and lse is one number per row (lesson 2). So backward computes
+  // kept: a weight is exp(score - lse), and lse is one number per row (lesson 2). Backward computes
   // scores a second time, tile by tile, which is called *recomputation*.
   //
   // delta seems to need a whole row of dP, with all keys on all ranks. But the weighted mean of dO·v over
@@ -61,11 +61,11 @@ void lesson_09(Page& page) {
 
   // out and delta are both 36.88. The last key gains what the others lose: a row of dS sums up to 0.
   // Keys 1 and 2 may lie on another rank than 3 and 4. No line of the table needs another line: what
-  // all keys have in common is in lse and out, which don't change any more. So a rank with its rows of
-  // Q, out, lse and dO can work on any KV block alone, in any order.
+  // all keys have in common is in lse and out, which don't change any more. A rank with its rows of
+  // Q, out, lse and dO can therefore work on any KV block alone, in any order.
   //
   // A row without any key has lse = -∞ and out = 0. All its scores are -∞, too, and exp(-∞ - (-∞)) is
-  // NaN. So P is set to 0 for such a row: its dQ is 0, and it adds nothing to dK and
+  // NaN. P is therefore set to 0 for such a row: its dQ is 0, and it adds nothing to dK and
   // dV. (The kernels here subtract 0 in place of -∞, and exp(-∞ - 0) is 0.)
   page.predict("Forward takes two matrix products per block, Q Kᵀ and P V. How many does backward?",
                "products", 5);
@@ -76,18 +76,17 @@ void lesson_09(Page& page) {
   // ## Who gets what from whom
   //
   // A row of dQ is a sum over keys: a rank meets all blocks and adds it up at home. A row of dK or dV
-  // is a sum over queries, which lie on all ranks. But its block visits each of them. So the gradient
+  // is a sum over queries, which lie on all ranks. But its block visits each of them. The gradient thus
   // travels along: every rank adds its own part and passes both on.
   page.predict("Four ranks: a block makes 3 hops. How many does its gradient make?", "hops", 4);
+
+  page.picture("home.svg", "The gradient of rank 0's block, one step behind it, and its hop home");
 
   // After 3 hops all four have added their parts. The block is not needed any more, but its owner, one
   // hop further, needs the gradient. Each rank computes its part while the sum of those before is on
   // its way, so that nobody waits for it. Only the last hop, the one home, has no computing to hide
   // behind. Each step meets the same pairs as in the forward pass, so a balanced deal is balanced in
   // both passes.
-  //
-  // Dropout, which this project doesn't have, sets random entries of P to 0. Both passes must drop the
-  // same pairs on any number of ranks, so these follow from global positions, head and seed alone.
   //
   // ## In numbers
   //
@@ -129,8 +128,6 @@ void lesson_09(Page& page) {
   page.trace(ideal_timeline(run.recording),
              {scene("Forward, then backward. Backward's slices are about 2.5 times as long.",
                     Figure::timeline),
-              scene("Backward starts as forward does: with its own block, which sets off at once.",
-                    0, 1, Lane::send, Pass::backward),
               scene("Its gradient can follow only when rank 1 has computed its part.", 1, 2, {},
                     Pass::backward),
               scene("The last step sends no block, but it sends gradients: home to their owners.",

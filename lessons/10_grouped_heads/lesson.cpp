@@ -134,7 +134,7 @@ void lesson_10(Page& page) {
 
   // ## Exercise
   //
-  // In `lessons/10_grouped_heads/exercise.h`, say which KV heads a rank needs for its query heads, and add
+  // In `lessons/10_grouped_heads/exercise.py`, say which KV heads a rank needs for its query heads, and add
   // up the gradients of the copies. `./ringscope lesson 10 --check` tries it.
 }
 

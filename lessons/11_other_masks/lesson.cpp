@@ -106,7 +106,7 @@ void lesson_11(Page& page) {
   // their ends follow from the mask and the deal. Nothing has to be asked or announced.
   //
   // For whole pieces of c rows and a causal window of W, a query looks back to the W - 1 rows before it.
-  // So a block makes (W - 1) / c hops, rounded up, if there are enough ranks after it. It gets shorter
+  // A block then makes (W - 1) / c hops, rounded up, if there are enough ranks after it. It gets shorter
   // from hop to hop, and sends W - 1 rows in all of them together.
   //-
   const RowsSent windowed_rows(windowed);

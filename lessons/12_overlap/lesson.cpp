@@ -1,6 +1,6 @@
 // # Overlap and F/B: is a ring worth it?
-// > Computing grows with the square of a block's rows, sending only with the rows. So there is a
-// > length from which hops cost nothing, and one division gives it.
+// > Computing grows with the square of a block's rows, sending only with the rows. From some
+// > length on hops cost nothing, and one division gives it.
 //
 // **You know** that a hop hides behind the computing if it is shorter (lesson 6), and what travels
 // under which mask (lessons 8 to 11). **You will see** how many rows a rank must hold for that, on
@@ -113,9 +113,6 @@ void lesson_12(Page& page) {
   // At c* = 19,788 the exposed part is gone, and stays gone. Read the other way round, a text of S
   // tokens can keep S / c* ranks busy. With more ranks, blocks are too small.
   //
-  // State space models, such as Mamba, need far fewer rows: in place of keys they pass on a state of
-  // fixed size, so a hop takes the same time at any length. But a rank needs the state that all ranks
-  // before it leave behind. Ranks then wait in turn, or combine states in a scan of log2 N steps.
   page.predict("How many of the H100s with InfiniBand can 1,048,576 tokens keep busy, at most?",
                "ranks", std::floor(1048576 / 19788.0));
 
@@ -154,7 +151,7 @@ void lesson_12(Page& page) {
   // ## Exercise
   //
   // Write c* for any layer and machine, and the seconds that a ring below it exposes:
-  // `lessons/12_overlap/exercise.h`. `./ringscope lesson 12 --check` tries it.
+  // `lessons/12_overlap/exercise.py`. `./ringscope lesson 12 --check` tries it.
 }
 
 }  // namespace ringscope::lessons::chapter_12

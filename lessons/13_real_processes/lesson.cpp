@@ -51,7 +51,8 @@ void lesson_13(Page& page) {
   //
   //     rank 0    send to 1 ...    receive from 3
   //     rank 1    send to 2 ...    receive from 0, which rank 0's send waits for
-  //
+  page.picture("circle.svg", "Four sends that wait for each other, and the pair that ends it");
+
   // The mistake is common, because MPI may put a small block aside in memory of its own, and the send
   // is over at once. Such a program passes all its tests, and hangs when the sequence grows.
   //
@@ -69,7 +70,7 @@ void lesson_13(Page& page) {
   // ## Dead, or thinking?
   //
   // How did the run know that it was hanging? A long wait proves nothing, since the other rank may be
-  // computing. So every rank has a *pulse*: a count of the tiles and transfers that it has finished
+  // computing. Every rank therefore has a *pulse*: a count of the tiles and transfers that it has finished
   // (`pulse_->advance()` above), together with the place where the rank is:
   page.region("core/threads/watchdog.h", "RankStatus");
 

@@ -137,8 +137,10 @@ void lesson_14(Page& page) {
   // - **Unequal counts.** Each rank divides by its own count: see above, and `lesson zoo unequal-shards`.
   // - **A factor.** A mean stands for a sum, or a sum for a mean. The gradients of all weights are off by
   //   N or 1/N. (In `lesson zoo mean-instead-of-sum` only dK and dV are.)
-  // - **The way home.** dK and dV stop a hop short, at the neighbour (zoo: `gradient-one-hop-short`).
-  //   Or copied heads' gradients are not added up (lesson 10), which is wrong on one rank as well.
+  // - **The way home.** dK and dV stop a hop short: dQ is right, and their sum over all rows is, too (zoo:
+  //   `gradient-one-hop-short`). Or a rank's share replaces the sum instead of joining it: only the last
+  //   rank's part is left, and the sum over all rows is wrong as well (`dk-last-share-only`).
+  // - **Copied heads.** Their gradients are not added up (lesson 10), which is wrong on one rank, too.
   //
   // ## It learns
   //
@@ -159,17 +161,13 @@ void lesson_14(Page& page) {
   page.table(learnt);
 
   // Your ring (lesson 9) trains such a model, too, on threads in seconds, and on four processes (lesson 13)
-  // that share two cores in a minute. Put its losses beside those of the project's ring:
+  // in a minute. Its losses are those of the project's ring:
   //
-  //     ./ringscope train --text README.md --steps 10 --loss-csv ours.csv
-  //     ./ringscope train --text README.md --steps 10 --backend my_ring --loss-csv mine.csv
-  //     ./ringscope mpirun 4 train --text README.md --steps 10 --backend my_ring --loss-csv four.csv
-  //     for f in ours mine four; do cut -d, -f2 $f.csv > $f; done; paste ours mine four
+  //     ./ringscope train --text README.md --steps 10
+  //     ./ringscope train --text README.md --steps 10 --backend my_ring
+  //     ./ringscope mpirun 4 train --text README.md --steps 10 --backend my_ring
   //
   // ## On paper
-  page.predict(
-      "The means of 3 rows and of 1 are averaged. Which factor must the first have, to be right?",
-      "", 2 * 3 / 4.0);
   page.predict("8 ranks add up 1,000 numbers: how many does each send?", "", 2 * 7 * 125);
 
   // ## Checks
@@ -181,8 +179,11 @@ void lesson_14(Page& page) {
   page.check("A mean of means needs equal shares", off_by[4] < 1e-5 && off_by[5] > 0.01);
   page.at_most("Sums over the count of all need no condition", off_by[7], 1e-5);
   page.at_most("Losses are the same on one, two and four ranks", apart, 1e-4);
-  page.check("They end far below the entropy of single bytes",
-             losses[2].back() < 0.2 * unigram_entropy(ring_text()));
+
+  // ## Exercise
+  //
+  // Label the rows of a rank, and take the mean loss over all ranks:
+  // `lessons/14_context_parallel_model/exercise.py`. `./ringscope lesson 14 --check` deals rows in three ways.
 }
 
 }  // namespace ringscope::lessons::chapter_14

@@ -8,8 +8,8 @@
 //
 // ## Four axes
 //
-// The weights of a large model alone are too much for one rank, however few rows it has. So a model
-// is split along up to four axes:
+// The weights of a large model alone are too much for one rank, however few rows it has. A
+// model is therefore split along up to four axes:
 //
 // - **TP**, *tensor parallel*: a rank has some of the heads, and their columns of the weights
 // - **CP**, context parallel: some of the rows, as in all lessons so far
@@ -67,11 +67,8 @@ void lesson_15(Page& page) {
 
   // The distance from one member to the next is the product of the sizes of all axes that count
   // faster. Now let a node have eight ranks.
-  const GroupPlacement pipeline = placement(world, Axis::pipeline, 8);
-  page.predict("How many of the 16 pipeline groups lie on one node?", "groups", pipeline.inside);
-
-  // In the next drawing a column is a rank, equal letters in a line are a group, and bars end a node.
-  page.print(group_drawing(world, 8));
+  page.predict("How many of the 16 pipeline groups lie on one node?", "groups",
+               placement(world, Axis::pipeline, 8).inside);
 
   // ## Who needs the fast links
   //
@@ -102,8 +99,8 @@ void lesson_15(Page& page) {
       kGradientAxes);
   page.table(talks);
 
-  // Within the layers TP sends the most, and its sums can't hide, because what follows needs all of y. So it
-  // is the innermost axis. CP comes next: it also talks in every layer, but its hops travel while the rank
+  // Within the layers TP sends the most, and its sums can't hide, because what follows needs all of y. TP is
+  // therefore the innermost axis. CP comes next: it also talks in every layer, but its hops travel while the rank
   // attends (lesson 12). PP and DP may be far apart, since what they send waits for nobody. If TP were
   // outermost, its groups would lie as those of data do above: all 16 across two nodes.
   //
@@ -122,8 +119,7 @@ void lesson_15(Page& page) {
   //
   //     ./ringscope train --text README.md --steps 3 --tensor 2 --world-size 2 --data 2
   //
-  // It prints `cpu on 8 ranks (2 tensor x 2 context x 2 data), zigzag`, and the same losses as one rank.
-  // Lesson 14's model, three steps on one rank and on eight such ranks:
+  // It prints the losses of one rank. Lesson 14's model, three steps on one rank and on eight such ranks:
   //-
   const auto loss_of = [](const Deal& deal) {
     double loss = 0;
@@ -174,7 +170,6 @@ void lesson_15(Page& page) {
 
   // ## Checks
   page.equal("Rank 21 has index 2 along CP", own[Axis::context], 2);
-  page.equal("No pipeline group lies on one node", pipeline.inside, 0);
   page.check("Data's 16 groups are each on two nodes",
              placement(world, Axis::data, 8) == GroupPlacement{0, 16});
   page.equal("NVLink4 is nine times as fast",
@@ -185,6 +180,11 @@ void lesson_15(Page& page) {
   page.equal("No group of TP 16 lies on one node",
              placement(RankGroups({{16, 2, 1, 1}}, 32), Axis::tensor, 8).inside, 0);
   page.at_most("In groups ranks learn what one learns", std::abs(in_groups / alone - 1), 1e-4);
+
+  // ## Exercise
+  //
+  // Compute a rank's index along an axis, and its group: `lessons/15_rank_groups/exercise.py`.
+  // `./ringscope lesson 15 --check` asks all members of a group for it.
 }
 
 }  // namespace ringscope::lessons::chapter_15

@@ -1,5 +1,5 @@
 // # Prefill and decode: keys stay, results travel
-// > A model that writes has one query at a time. So keys and values stay where they are, every rank
+// > A model that writes has one query at a time. Keys and values stay where they are, every rank
 // > answers that query from what it holds, and the answers are merged.
 //
 // **You know** merging (lesson 3), the ring (6), grouped heads (10), and that hops cost nothing if enough
@@ -64,7 +64,7 @@ void lesson_16(Page& page) {
   const double ring_ms = 1e3 * ring_bytes / find_link("NVLink4").bytes_per_s;
   page.answer(guess, ring_ms);
 
-  // One GPU that reads all of it is done sooner. So keys and values stay where they are. The query need
+  // One GPU that reads all of it is done sooner. Keys and values thus stay where they are. The query need
   // not travel either: all ranks have the weights, so each computes the token's row, and from it the
   // query, by itself. Then each attends its shard of the cache. Only its out and lse (lesson 2) travel:
   // 129 numbers in f32 per head, however long the text:
@@ -113,9 +113,14 @@ void lesson_16(Page& page) {
   //   then returns the result in N - 1 more.
   // - **Tree**: every second rank sends its heads to its neighbour, which merges them. Every second one of
   //   those sends on, until one rank has the result. It goes back the same way.
-  // A ring takes 2 (N - 1) rounds and a tree 2 log₂ N. The ring splits the bytes over the ranks. But
-  // messages this short cost hardly anything but their start, which the last column counts. There the
-  // tree wins, with 0.96 ms against 2.24. Both take longer than reading the shards.
+  page.picture("rounds.svg", "Eight ranks merge: a ring takes 14 rounds, a tree 6");
+  page.predict("16 ranks, up a tree and down again: how many rounds?", "rounds",
+               static_cast<double>(merge_cost(MergeKind::tree, 32, 128, 16).rounds));
+
+  // A ring takes 2 (N - 1) rounds and a tree 2 log₂ N. By bytes alone the ring of results would be the
+  // faster one: it splits them over the ranks, as the table's third column says. But messages this short
+  // cost hardly anything but their start, which the last column counts. There the tree wins, with 0.96
+  // ms against 2.24. Both take longer than reading the shards.
   //
   // ## Where new rows go
   //

@@ -1,5 +1,5 @@
 // # Sixteen bits: what may be rounded, and when
-// > A sum that is kept in bf16 stops growing far too soon. So inputs and results may have sixteen
+// > A sum that is kept in bf16 stops growing far too soon. Inputs and results may have sixteen
 // > bits, but whatever is added up on its way through a ring must have more.
 //
 // **You know** the carried state m, l, out_accum (lesson 3), the ring that carries it on from block
@@ -44,8 +44,8 @@ void lesson_17(Page& page) {
   }
   page.picture("counting.svg", "The sum in bf16 stands still at 256", counting);
 
-  // f16 counts up to 2,048, but it ends at 65,504, and small gradients become 0 in it. So training uses
-  // bf16.
+  // f16 counts up to 2,048, but it ends at 65,504, and small gradients become 0 in it. Training
+  // therefore uses bf16.
   //
   // ## Four keys again
   //
@@ -178,7 +178,7 @@ void lesson_17(Page& page) {
 
   // ## Exercise
   //
-  // Round to bf16 by hand, and mend a sum that stands still: `lessons/17_sixteen_bits/exercise.h`.
+  // Round to bf16 by hand, and mend a sum that stands still: `lessons/17_sixteen_bits/exercise.py`.
   // `./ringscope lesson 17 --check` tries ties and signs.
 }
 

@@ -60,6 +60,9 @@ void lesson_18(Page& page) {
               letters_by({flat, run(two_level).wall_s, nested_4}));
   page.table(schemes);
 
+  page.picture("levels.svg",
+               "The hops of eight ranks on two nodes, step by step: flat, and on two levels");
+
   // With one card, four blocks share it when they cross. That makes four slow hops in place of seven,
   // with four steps beside them, and then four more steps: 4 · 0.336 + 4 · 0.214 ms. With a card for
   // each GPU the crossing hides. A flat ring can't use those cards, because only one rank of a node
@@ -148,6 +151,18 @@ void lesson_18(Page& page) {
       "takes?",
       "ms", 5 * 25 + 10);
   page.predict("And two levels, if both ranks of a node cross in 25 ms?", "ms", 2 * 25 + 2 * 10);
+
+  // ## With the program
+  //
+  // Run this with `--scheme ring` and with `--scheme two-level`, and double `--seqlen`:
+  //
+  //     ./ringscope simulate --world-size 8 --seqlen 32768 --heads 32 --heads-kv 8 --mask causal --partition zigzag --gpu H100 --link NVLink4 --nodes 2 --between InfiniBand-NDR
+  Index tokens = 8 * 2048;
+  do {
+    tokens *= 2;
+    long_flat.job.shape.seqlen = long_nested.job.shape.seqlen = tokens;
+  } while (run(long_flat).wall_s > 1.01 * run(long_nested).wall_s);
+  page.predict("From which length on do both take equally long?", "tokens", tokens);
 
   // ## Checks
   page.equal("Two nodes of four: 7 blocks cross, or 4",

@@ -37,6 +37,7 @@ constexpr NamedScheme kSchemes[] = {
 //+
 
 void lesson_19(Page& page) {
+  page.picture("cube.svg", "Ulysses swaps rows for heads: before, and after");
   // No softmax is carried on or merged, so outputs are those of one machine to the last bit. And zigzag
   // isn't needed, because under a causal mask every head is the same work.
   //
@@ -96,9 +97,8 @@ void lesson_19(Page& page) {
   // ## Time
   //
   // Bytes that hide behind computing cost nothing. A ring's hops can hide. A swap of all heads at once
-  // can't, because no head can begin before its rows have come. (A rank with several heads can swap the
-  // next one while the first is computed.) These are simulated times of one layer forward, causal,
-  // on eight H100s (64 in E) at 0.65 of their peak (lesson 12), in five situations:
+  // can't, because no head can begin before its rows have come. These are simulated times of one layer
+  // forward, causal, on eight H100s (64 in E) at 0.65 of their peak (lesson 12), in five situations:
   //
   // - **A**: one node, NVLink, 65,536 tokens, 32 query heads and 8 KV heads.
   // - **B**: the same with 4,096 tokens. A rank has 512 rows, which is below the crossover.
@@ -143,9 +143,8 @@ void lesson_19(Page& page) {
   //   hides some.
   // - **E**: there are no heads to swap. A ring's bytes grow with N - 1, and a mesh's with 2 (√N - 1).
   //
-  // (A message costs only its bytes here, and only those of Ulysses share a link. With one port per
-  // rank, as behind an NVSwitch, both ways is no faster than the ring, and the hybrid's swaps are
-  // slower.)
+  // (Each message has a link of its own here. With one port per rank, as behind an NVSwitch, both ways is
+  // no faster than the ring, and the hybrid's swaps are slower.)
   //
   // On even shorter texts Ulysses is faster than the ring. Both take equally long where exposed hops
   // take as long as two swaps, with c* · (1 - (H + G) / (N G)) rows per rank. In A and B:
@@ -156,7 +155,7 @@ void lesson_19(Page& page) {
   //
   // Pass-Q never wins there, because there are as many queries as keys. But a conversation goes on with
   // a short question about a long text whose K and V are cached. A row of K and V is 2G d e = 4,096
-  // bytes; a query and its state are H d e + Z = 24,960. So queries travel if they are fewer than
+  // bytes; a query and its state are H d e + Z = 24,960. Queries should travel if they are fewer than
   // about a sixth of the cached rows. Decode is the extreme (lesson 16).
   //
   // ## What to ask
@@ -164,18 +163,16 @@ void lesson_19(Page& page) {
   // 1. Are there few queries and many cached keys? Take pass-Q.
   // 2. Does a rank have more rows than the crossover? Take a ring. It allows any number of heads.
   // 3. Are there several nodes? Take two levels, a hybrid with its groups inside them, or `multi-ring:R`.
-  // 4. Are hops exposed all the same? Take Ulysses or a hybrid if K and V have enough heads and
-  //    there are fewer rows than the break-even above (`ulysses:C` swaps heads in C parts, and
-  //    holds two at a time); both ways if not; a mesh if there are many ranks.
+  // 4. Are hops exposed all the same? Take Ulysses or a hybrid if K and V have enough heads and there are
+  //    fewer rows than the break-even above; both ways if not; a mesh if there are many ranks.
   // 5. Must it be simple? Take the all-gather, while all of K and V fit. None of its transfers hide.
   //
-  // `./ringscope simulate --sweep scheme=ring,allgather,ulysses,mesh:2x4` compares schemes.
-  // [bench/schemes.md](../../bench/schemes.md) has six more jobs, backward included, and runs.
+  // `./ringscope simulate --sweep scheme=ring,ulysses,mesh:2x4` compares schemes, and
+  // [bench/schemes.md](../../bench/schemes.md) has more jobs.
   //
   // ## On paper
   page.predict("N = 4, H = G = 8: which share of the ring's bytes does Ulysses send?", "%",
                100 * (3 / 4.0 * (2 * 8 + 2 * 8)) / (3 * 2 * 8));
-  page.predict("16 ranks, 8 KV heads: what is the largest U of a hybrid?", "ranks", 8);
 
   // ## Checks
   page.check("The formulas are what the loops send", as_formulas);
@@ -183,6 +180,11 @@ void lesson_19(Page& page) {
              "ring; both ways; two levels; hybrid, U = 4; mesh, 2 x 4; ");
   page.check("A row of K and V is 4,096 bytes, a query and its state 24,960",
              2 * kKv == 4096 && 2 * (kQuery + kState) == 24960);
+
+  // ## Exercise
+  //
+  // Choose between a ring and Ulysses by their bytes and c*: `lessons/19_which_scheme/exercise.py`.
+  // `./ringscope lesson 19 --check` tries copied KV heads, too few heads, and both sides of the break-even.
 }
 
 }  // namespace ringscope::lessons::chapter_19

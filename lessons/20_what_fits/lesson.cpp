@@ -43,6 +43,7 @@ void lesson_20(Page& page) {
   const double logits = rows * vocabulary * 4;
   const Problem ring{.shape = heads, .dtype = DType::bf16, .world_size = 16, .backward = true};
   const double attention = peak_bytes(ring);
+  page.picture("alive.svg", "When each bill is alive, in one training step");
 
   // ## What to change first
   //
@@ -80,8 +81,8 @@ void lesson_20(Page& page) {
   page.value("Lines 2 to 4: inputs, one layer, the ring's buffers",
              numbers({kept / GB, layer / GB, attention / GB}, 1), "GB");
 
-  // (The column of activations includes the ring's buffers. So one layer's Q, K, V and out are counted
-  // twice, as they are held twice. Libraries and fragmentation take memory too, which is not counted
+  // (The column of activations includes the ring's buffers. One layer's Q, K, V and out are counted
+  // twice, because they are held twice. Libraries and fragmentation take memory too, which is not counted
   // here: leave a fifth free for them.)
   //
   // ## What breaks if only the ring is longer?
@@ -139,6 +140,14 @@ void lesson_20(Page& page) {
   while (bills(fewest) > memory) fewest *= 2;
   page.predict("All three changes, 131,072 tokens: do 1, 2, 4 or 8 ranks suffice?", "ranks",
                fewest);
+
+  // ## With the program
+  //
+  // The plan of this model has the four bills in detail, and says whether they fit:
+  //
+  //     ./ringscope plan --model llama3-8b --world-size 16 --seqlen 1048576 --mask causal --backward --gpu H100 --link NVLink4 --recompute layer --chunks 16
+  page.choose("Which of these makes it fit?", {"`--world-size 128`", "`--zero 1`"},
+              state > memory && state * (4 + 12 / ranks) / 16 < memory ? "b" : "a");
 
   // ## Checks
   page.equal("The model has 8.03 billion weights", fixed(weights / 1e9, 2), "8.03");

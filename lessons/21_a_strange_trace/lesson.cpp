@@ -158,6 +158,11 @@ void lesson_21(Page& page) {
   page.check("The slow rank has the shortest transfers, 20 µs each, and it alone",
              std::ranges::min(sending) == 480 && sending[2] == 480 &&
                  std::ranges::count(sending, 480) == 1);
+
+  // ## Exercise
+  //
+  // Compute the share of hops that is hidden, and name the slow rank, for any profile:
+  // `lessons/21_a_strange_trace/exercise.py`. `./ringscope lesson 21 --check` tries it.
 }
 
 }  // namespace ringscope::lessons::chapter_21

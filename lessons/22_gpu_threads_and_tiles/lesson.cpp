@@ -92,28 +92,13 @@ void lesson_22(Page& page) {
     reads.row(names[i], bytes(runs[i].global.bytes_read()), bytes(runs[i].shared.bytes_read()));
   }
   page.table(reads);
-  Drawing walk;
-  walk.heading("each block walks over 8 tiles of 32 keys");
-  for (const char* const thread : {"thread 0", "thread 1", "…", "thread 63"})
-    walk.strip(thread, Drawing::cells(8, [](int tile) {
-                 return std::pair(tile < 2 ? 2 : tile == 2 ? 1 : Drawing::kQuiet, tile);
-               }));
-  const auto mib = [](const MemoryCount& count) { return count.bytes_read() / 0x1p20; };
-  walk.bars("MiB of K and V read from global memory", {"no tiles", "tiles"},
-            {mib(runs[0].global), mib(runs[1].global)}, 2, 0);
-  walk.bars("MiB read from shared memory", {"1 row each", "2 rows", "4 rows"},
-            {mib(runs[1].shared), mib(runs[2].shared), mib(runs[3].shared)}, 2, 1);
-  walk.key(2, "attended");
-  walk.key(1, "in shared memory");
-  walk.key(Drawing::kQuiet, "to come");
-  page.picture("walk.svg", "All threads of a block use the tile that is in shared memory", walk);
 
   // But registers are few, and fewer blocks leave SMs idle. Only measuring tells where to stop.
   //
   // ## Why the barriers
   //
   // In the model some threads run as far ahead as barriers let them, and shared memory begins as
-  // NaN. So a missing barrier shows:
+  // NaN. A missing barrier therefore shows:
   double without[3];  // wrong rows with both barriers, without the first, without the second
   for (left_out = 0; left_out < 3; ++left_out)
     without[left_out] = wrong_rows(run_kernel(with_tiles<1>, {4, 64, floats}, in), in, kDim);
@@ -136,7 +121,7 @@ void lesson_22(Page& page) {
   }
   page.table(warps);
 
-  // So neighbours fetch neighbouring values, and where threads then read down a column, rows are
+  // Neighbours should fetch neighbouring values. Where threads then read down a column, rows are
   // padded to an odd number of words. The third kernel does so with `k`:
   page.region("cuda/kernels/03_shared_tiles.cu", "storage");
 

@@ -9,7 +9,7 @@
 // ## Register tiles
 //
 // In lesson 22 a thread that owned four rows read each key once for all of them. It can own several
-// keys as well: for r rows and c keys it reads r + c numbers in each of the D columns, and makes r · c
+// keys as well: for r rows and c keys it reads r + c numbers in each of the d columns, and makes r · c
 // products. The results stay in its registers: they are a **register tile**. A tile of 1 x 1 reads 8
 // bytes per product, one of 8 x 8 reads 4 (8 + 8) / 64 = 1. But it takes 64 of a thread's 255 registers,
 // so tiles can't keep growing.
@@ -80,8 +80,8 @@ void lesson_23(Page& page) {
     }
   page.print(matrix(holders, 8, 0));
 
-  // A thread's values of C lie where its values of A's left half do. So two results C of Q Kᵀ, side by
-  // side, are the A of the next product, P V, after softmax: no value leaves its thread.
+  // A thread's values of C lie where its values of A's left half do. Two results C of Q Kᵀ, side by
+  // side, therefore are the A of the next product, P V, after softmax: no value leaves its thread.
   page.predict("How many products does the one instruction make?", "", 16 * 8 * 16);
 
   // It is the same idea again, with the rectangle spread over the registers of 32 threads, and with
@@ -109,7 +109,7 @@ void lesson_23(Page& page) {
   // Operands must come in time. Each SM of a Hopper GPU has a **TMA**, a tensor memory
   // accelerator: a thread of a running kernel asks it for a whole tile, the copy runs on its own, and
   // its bytes are counted at a barrier when they have landed. (Lesson 12's copy engines are no part of
-  // an SM.) So one thread does all the fetching, the *producer*; the others consume. There are
+  // an SM.) One thread does all the fetching, the *producer*; the others consume. There are
   // two buffers (lesson 6), each with two barriers: `full` tells that a tile has landed, `empty` that
   // all consumers are done.
   //
@@ -120,7 +120,8 @@ void lesson_23(Page& page) {
   //   or odd (parity 1). A wait names a parity, and returns if that was the last one to end.
   // - A new barrier looks as if an odd phase had just ended. The producer's first waits for `empty`
   //   name parity 1 and therefore return at once, as they should: the buffers are empty.
-  //
+  page.picture("phases.svg", "Two buffers, six tiles: who waits for which phase of which barrier");
+
   //     the producer, for each tile              the consumers, for each tile
   //         1 wait until its buffer is empty         2 wait until its buffer is full
   //         announce the tile's bytes                add its numbers up

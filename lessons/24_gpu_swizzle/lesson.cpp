@@ -8,7 +8,7 @@
 //
 // ## Eight rows, four banks
 //
-// A tile of K has rows of 64 numbers, two bytes each: 128 bytes, or 32 words of four. So every row
+// A tile of K has rows of 64 numbers, two bytes each: 128 bytes, or 32 words of four. Every row
 // begins in bank 0 and ends in bank 31. Call 16 bytes of a row, eight numbers, a **unit**: a row has
 // units 0 to 7. Tensor cores take squares of 8 x 8 numbers, one unit from each of eight rows.
 // The 32 threads of a warp read such a square together, four threads per unit, one word each.
@@ -53,7 +53,7 @@ void lesson_24(Page& page) {
   //
   // Lesson 22 made rows longer. With 36 words, 16-byte units stay aligned, and eight rows begin in eight
   // groups of banks. But the TMA brings a box without gaps, and `wgmma` (lesson 25) reads rows of 128
-  // bytes here (it has modes for 64, 32 and 16 as well). So rows stay as long, and their units move.
+  // bytes here (it has modes for 64, 32 and 16 as well). Rows stay as long as they are, and their units move.
   //
   // ## Exclusive or
   //

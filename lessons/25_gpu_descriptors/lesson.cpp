@@ -1,6 +1,6 @@
 // # The GPU ladder IV: WGMMA and its descriptors
-// > Hopper's matrix instruction reads its operands from shared memory by itself. So a thread no longer
-// > hands over what to multiply, but says where it lies. While the unit multiplies, the thread is free
+// > Hopper's matrix instruction reads its operands from shared memory by itself. A thread no
+// > longer hands over what to multiply, but says where it lies. While the unit multiplies, the thread is free
 // > to do something else.
 //
 // **You know** the `mma` of one warp and the TMA (lesson 23), and swizzled tiles (24). **You will see**
@@ -108,7 +108,7 @@ void lesson_25(Page& page) {
   // This is the overlap of lesson 6. (The last columns are bounds, from counting clocks; nothing was
   // measured.) The ladder's seventh kernel starts two products, which run on their own: S of this tile,
   // and P V of the tile before, which is added to O. `wgmma_wait<1>` waits for all but the youngest of
-  // them, so for S, whose softmax then runs beside P V. And two groups of consumers take turns with
+  // them: for S, whose softmax then runs beside P V. And two groups of consumers take turns with
   // products and softmax:
   //
   //     for each tile of keys but the first

@@ -108,6 +108,12 @@ void lesson_26(Page& page) {
       "Two threads, each 9,000 clocks per part, and 4,050 clocks of computing. Clocks per visit?",
       "clocks", std::max(4050, 9000 / 2));
 
+  page.predict(
+      "Another kernel takes 6,000 clocks per tile: 4,000 without its copies, 5,900 without its "
+      "exp, "
+      "and its products alone 3,800. By what factor is it faster, at most, once copies are hidden?",
+      "times", 6000 / 4000.0);
+
   // ## Checks
   page.check("Saving bytes alone saves no time", steps[1].tflops < steps[0].tflops);
   page.check("With tensor cores and bf16, 05 is more than ten times as fast as 04",

@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <regex>
 #include <stdexcept>
 
@@ -182,6 +184,17 @@ const std::vector<std::vector<int>> kNeeds = {
     {8},  {9},  {8},          {10, 11}, {6}, {10},    {14}, {14}, {6},
     {12}, {18}, {12, 14, 17}, {13, 19}, {4}, {6, 22}, {23}, {24}, {25}};
 
+// What a lesson needs that no lesson teaches.
+const std::map<int, std::string> kPrerequisites = {
+    {1, "C++ or NumPy, and products of matrices"},
+    {2, "variance"},
+    {6, "threads"},
+    {9, "calculus: the quotient rule and the chain rule"},
+    {13, "processes that exchange messages"},
+    {14, "a transformer's layer, and what an optimizer does"},
+    {17, "how a float is stored"},
+    {22, "CUDA: what a kernel launch is"}};
+
 auto count_lines(std::string_view text) { return std::count(text.begin(), text.end(), '\n'); }
 
 }  // namespace
@@ -195,6 +208,11 @@ std::vector<std::string> Lesson::hints() const {
 
 const std::vector<int>& Lesson::needs() const { return kNeeds.at(number); }
 
+std::string Lesson::prerequisite() const {
+  const auto found = kPrerequisites.find(number);
+  return found == kPrerequisites.end() ? "" : found->second;
+}
+
 std::vector<int> Lesson::next() const {
   std::vector<int> after;
   for (const Lesson& other : all_lessons())
@@ -204,7 +222,9 @@ std::vector<int> Lesson::next() const {
 
 std::string Lesson::exercise() const {
   if (source.text.find("## Exercise") == std::string::npos) return "";
-  return hints().empty() ? "lessons/" + folder + "/exercise.h" : "my_ring/" + folder + ".h";
+  const bool in_python = source.text.find("/exercise.py`") != std::string::npos;
+  return hints().empty() ? "lessons/" + folder + "/exercise" + (in_python ? ".py" : ".h")
+                         : "my_ring/" + folder + ".h";
 }
 
 std::string Lesson::label() const { return fmt::format("{:02}", number); }
@@ -224,16 +244,15 @@ const Lesson& lesson_of_number(int number) {
                                fmt::join(numbers, ", ")));
 }
 
-double reading_minutes(const Lesson& lesson) {
-  static const std::regex word(R"(\S+)"), question(R"(page\.(predict|choose)\()"),
+Minutes minutes_of(const Lesson& lesson) {
+  static const std::regex word(R"(\S+)"), question(R"(page\.(predict|choose|draw)\()"),
       table(R"(page\.table\()"), region(R"#(page\.region\("([^"]+)",\s*"([^"]+)")#");
   const auto count = [](const std::string& text, const std::regex& pattern) {
     return static_cast<double>(
         std::distance(std::sregex_iterator(text.begin(), text.end(), pattern), {}));
   };
   const std::string& text = lesson.source.text;
-  double minutes =
-      (count(text, question) + count(text, table)) / 2 + count(lesson.elsewhere, word) / 200;
+  double minutes = count(text, table) / 2 + count(lesson.elsewhere, word) / 200;
   for (const Piece& piece : lesson.source.pieces)
     minutes += piece.kind == Piece::Kind::prose
                    ? count(piece.text, word) / 200
@@ -242,7 +261,10 @@ double reading_minutes(const Lesson& lesson) {
     minutes += static_cast<double>(count_lines(
                    region_in(embedded_text((*match)[1].str()), (*match)[1], (*match)[2]).text)) *
                4 / 60;
-  return minutes;
+  const int on_paper = static_cast<int>(lesson.worked.size());
+  const int of_code = lesson.exercise().empty() ? 0 : lesson.hints().empty() ? 15 : 40;
+  return {static_cast<int>(std::ceil(minutes)), static_cast<int>(count(text, question)) - on_paper,
+          3 * on_paper + of_code};
 }
 
 const std::vector<Way>& ways_through() {

@@ -61,6 +61,8 @@ struct Lesson {
   // Return the lessons to read before, without those that these build on; and those that build on it.
   const std::vector<int>& needs() const;
   std::vector<int> next() const;
+  // Return what else a reader should know, in words, or "".
+  std::string prerequisite() const;
   // Return the file that the learner edits: of a step of the ring, in a folder that git ignores. Empty if
   // the lesson has questions on paper and no exercise.
   std::string exercise() const;
@@ -72,10 +74,13 @@ std::span<const Lesson> all_lessons();
 // Return a lesson. Throw InputError that lists the valid numbers.
 const Lesson& lesson_of_number(int number);
 
-// Return the minutes that reading takes: 200 words per minute, 4 s per line of code, and half a
-// minute for each question and each table. What is folded and the three things at the end don't count.
-// A lesson takes at most ten.
-double reading_minutes(const Lesson& lesson);
+// The minutes that a lesson takes. Reading: 200 words per minute, 4 s per line of code, half a minute per
+// table; what is folded and the three things at the end don't count. A prediction takes one minute, a
+// question on paper three, an exercise 15, and a step of the learner's ring 40.
+struct Minutes {
+  int reading, predictions, exercise;
+};
+Minutes minutes_of(const Lesson& lesson);
 
 // An order in which to read some of the lessons, for readers who want one thing. Each lesson comes after
 // those that it builds on.

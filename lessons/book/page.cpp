@@ -59,6 +59,12 @@ std::string place_of(const StoryStep& step) {
   return place;
 }
 
+std::string minutes_text(const Lesson& lesson) {
+  const Minutes minutes = minutes_of(lesson);
+  return fmt::format("minutes: {} to read, {} to predict{}", minutes.reading, minutes.predictions,
+                     minutes.exercise == 0 ? "" : fmt::format(", {} to solve", minutes.exercise));
+}
+
 // Return links to lessons, as "01 Title" or as "01", from `folder`.
 std::string links_to(const std::vector<int>& numbers, const std::string& folder, bool titles) {
   std::string text;
@@ -137,9 +143,10 @@ Told Page::tell() {
   paragraph(fmt::format("# {} {}", lesson_.label(), lesson_.source.title));
   paragraph(fmt::format(
       "[All lessons](../README.md) · [the program](lesson.cpp) · to step through it: "
-      "`./ringscope lesson {}` · about {:.0f} minutes{}",
-      lesson_.number, std::ceil(reading_minutes(lesson_)),
-      lesson_.needs().empty() ? "" : " · read before: " + links_to(lesson_.needs(), "../", false)));
+      "`./ringscope lesson {}` · {}{}{}",
+      lesson_.number, minutes_text(lesson_),
+      lesson_.needs().empty() ? "" : " · read before: " + links_to(lesson_.needs(), "../", false),
+      lesson_.prerequisite().empty() ? "" : " · you should know " + lesson_.prerequisite()));
   lesson_.run(*this);
   show_until(lesson_.source.line_count + 1);
   if (!lesson_.takeaways.empty()) prose("## Three things to keep\n\n" + lesson_.takeaways);
@@ -190,13 +197,16 @@ void Page::show_until(int line) {
 void Page::prose(const std::string& markdown) {
   std::string text;
   for (const std::string& line : lines_of(markdown)) {
-    if (line.starts_with("## ")) on_paper_ = line == "## On paper";
-    if (line == "## Checks" && !lesson_.python.empty())
-      text += "<details><summary>The same in NumPy</summary>\n\n```python\n" + lesson_.python +
-              "```\n</details>\n\n";
+    if (line.starts_with("## ")) on_paper_ = line == "## On paper" || line == "## With the program";
+    if (line == "## Checks") {  // they stand on a page of their own
+      if (!lesson_.python.empty())
+        text += "<details><summary>The same in NumPy</summary>\n\n```python\n" + lesson_.python +
+                "```\n</details>\n";
+      continue;
+    }
     text += (line.starts_with("    ") ? line : with_links(line)) + "\n";
   }
-  paragraph(text);
+  if (!text.empty()) paragraph(text);
 }
 
 void Page::paragraph(const std::string& text) {
@@ -294,8 +304,12 @@ void Page::at_most(const std::string& claim, double error, double bound, At at) 
 void Page::judge(const std::string& claim, bool holds, const std::string& details, const At& at) {
   show_until(at);
   ++told_.checks;
-  if (!holds) ++told_.failed;
-  item(holds ? "✓ " + claim : "**WRONG** " + claim + details);
+  if (holds) {
+    told_.claims += "- " + claim + "\n";
+    return;
+  }
+  ++told_.failed;
+  item("**WRONG** " + claim + details);
 }
 
 void Page::region(const std::string& path, const std::string& name, At at) {
@@ -347,8 +361,9 @@ std::string contents_page() {
   std::string books[2], ways;  // the second book is about GPUs
   for (const Lesson& lesson : all_lessons())
     books[lesson.folder.substr(3, 3) == "gpu"] += fmt::format(
-        "| {} | [{}]({}/README.md) | {} | {:.0f} |\n", lesson.label(), lesson.source.title,
-        lesson.folder, lesson.source.summary, std::ceil(reading_minutes(lesson)));
+        "| {} | [{}]({}/README.md) | {} | {} + {} + {} |\n", lesson.label(), lesson.source.title,
+        lesson.folder, lesson.source.summary, minutes_of(lesson).reading,
+        minutes_of(lesson).predictions, minutes_of(lesson).exercise);
   for (const Way& way : ways_through()) {
     ways += fmt::format("- **{}**: {}. Read", way.name, way.aim);
     for (const int number : way.lessons)
@@ -357,6 +372,17 @@ std::string contents_page() {
   }
   return filled(embedded_text("lessons/contents.txt"),
                 {{"first", books[0]}, {"second", books[1]}, {"ways", ways}});
+}
+
+std::string checks_page() {
+  std::string text(embedded_text("lessons/checks.txt"));
+  for (const Lesson& lesson : all_lessons()) text += "\n" + claims_of(lesson, tell(lesson));
+  return text;
+}
+
+std::string claims_of(const Lesson& lesson, const Told& told) {
+  return fmt::format("## [{} {}]({}/README.md)\n\n{}", lesson.label(), lesson.source.title,
+                     lesson.folder, told.claims);
 }
 
 std::string glossary_page() {

@@ -105,6 +105,7 @@ struct Told {
   std::string page;                             // Markdown
   std::map<std::string, std::string> drawings;  // SVG, by the file beside the page
   std::vector<StoryPicture> pictures;
+  std::string claims;  // Markdown: what was checked and holds
   int checks = 0;
   int failed = 0;
 };
@@ -189,8 +190,11 @@ class Page {
 // recordings can't be written there, and ReaderStopped.
 Told tell(const Lesson& lesson, const std::string& trace_folder = "", Terminal* reader = nullptr);
 
-// Return lessons/README.md and lessons/glossary.md.
+// Return lessons/README.md, lessons/glossary.md and lessons/checks.md, which runs all lessons; and a
+// lesson's section of the last.
 std::string contents_page();
+std::string checks_page();
+std::string claims_of(const Lesson& lesson, const Told& told);
 std::string glossary_page();
 
 }  // namespace ringscope::lessons

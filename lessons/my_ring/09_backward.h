@@ -4,7 +4,7 @@
 //                    the block adds to the gradient of query i. It uses rank.scores() and visible().
 //   ring_backward    as one rank runs it: returns the gradient of the rank's own block
 //
-// Scores are q k / sqrt(D); mind that factor in dq and dk. finish_hop() ends the oldest hop that is
+// Scores are q k / sqrt(d); mind that factor in dq and dk. finish_hop() ends the oldest hop that is
 // under way, so it brings a block or a gradient, whichever was started first. What counts is as in
 // lesson 6.
 #pragma once

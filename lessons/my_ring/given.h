@@ -63,7 +63,7 @@ inline void add(Row& a, double factor, const Row& b) {
   for (std::size_t x = 0; x < b.size(); ++x) a[x] += factor * b[x];
 }
 
-// Return the scores q k / sqrt(D) of a tile, a row for each query.
+// Return the scores q k / sqrt(d) of a tile, a row for each query.
 inline Matrix scores_of(const Queries& queries, Range rows, const Block& block, Range keys) {
   Matrix tile(rows.last - rows.first, Row(keys.last - keys.first));
   for (std::size_t i = rows.first; i < rows.last; ++i)

@@ -49,7 +49,7 @@ TEST_F(LessonCommand, SaysWhatIsAccepted) {
                                              {"lesson", "6", "--no-pause", "--out", "/proc/x"},
                                              {"lesson", "--check"},
                                              {"lesson", "1", "--check", "--page", "-"},
-                                             {"lesson", "5", "--check"},
+                                             {"lesson", "18", "--check"},
                                              {"lesson", "1", "--hint", "1"},
                                              {"lesson", "3", "--hint", "4"},
                                              {"lesson", "3", "--hint", "1", "--check"},
@@ -87,6 +87,11 @@ TEST_F(LessonCommand, ChecksTheLearnersVersion) {
   EXPECT_NE(result.out.find("lessons/01_naive_attention/exercise.h"), std::string::npos);
   EXPECT_NE(result.out.find("WRONG two equal keys"), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("not yet: 1 of 4 hold"), std::string::npos) << result.out;
+  const ProgramResult in_python = run({"lesson", "5", "--check"});
+  EXPECT_EQ(in_python.status, 1) << in_python.err;
+  for (const char* const said :
+       {"lessons/05_many_ranks/exercise.py", "WRONG rows_of(1, 10, 4)", "not yet: 2 of 19 hold"})
+    EXPECT_NE(in_python.out.find(said), std::string::npos) << in_python.out;
 }
 
 TEST_F(LessonCommand, GivesHints) {

@@ -90,7 +90,10 @@ TEST_P(EveryLesson, HoldsAndItsPageIsUpToDate) {
   const Told told = tell(lesson());
   const std::string& page = told.page;
   EXPECT_EQ(told.failed, 0);
-  EXPECT_NE(page.find("- ✓ "), std::string::npos) << "no checks";
+  EXPECT_NE(told.claims, "") << "no checks";
+  EXPECT_NE((committed("lessons/checks.md") + "\n").find(claims_of(lesson(), told) + "\n"),
+            std::string::npos)
+      << "lessons/checks.md is stale" << kRemake;
   EXPECT_NE(page.find("> **Predict.** "), std::string::npos) << "no prediction";
   EXPECT_NE(page.find("\n|---|"), std::string::npos) << "no table";
   EXPECT_NE(page.find("\n## What breaks "), std::string::npos) << "what breaks if ...?";
@@ -128,7 +131,8 @@ void expect_explained(const std::vector<std::string>& terms, int lesson) {
 
 TEST_P(EveryLesson, IsShortAndSaysWhatIsKnownAndWhatIsNew) {
   EXPECT_LE(lesson().source.line_count, 190);
-  EXPECT_LE(reading_minutes(lesson()), 10);
+  EXPECT_LE(minutes_of(lesson()).reading, 10);
+  EXPECT_GT(minutes_of(lesson()).exercise, 0) << "neither an exercise nor a question on paper";
   const std::string opening = lesson().source.pieces[0].text;
   for (const char* const part : {"**You know**", "**You will see**"})
     EXPECT_NE(opening.find(part), std::string::npos) << opening;

@@ -17,10 +17,13 @@ LESSONS = Path(__file__).parents[2] / "lessons"
 SOURCES = LESSONS / "python"
 sys.path.insert(0, str(SOURCES))
 
+sys.path.insert(0, str(LESSONS / "figures"))
 sys.path.insert(0, str(LESSONS / "capstone"))
 
 import evidence  # noqa: E402
+import exercises  # noqa: E402
 import notebooks  # noqa: E402
+import pictures  # noqa: E402
 import quiz  # noqa: E402
 import whole_ring  # noqa: E402
 
@@ -69,8 +72,13 @@ def test_a_notebook_is_made_from_its_source_and_runs_by_itself(number):
     assert printed_by(run) == printed_by(lambda: runpy.run_path(str(script), run_name="__main__"))
 
 
-def test_the_quiz_is_made_from_its_source():
+def test_quiz_and_pictures_are_made_from_their_sources():
     assert (LESSONS / "quiz.md").read_text(encoding="utf-8") == quiz.page(), "run python3 lessons/python/quiz.py"
+    for file, draw in pictures.PICTURES.items():
+        made = draw().svg()
+        assert (LESSONS / file).read_text(encoding="utf-8") == made, "run python3 lessons/figures/pictures.py"
+        page = LESSONS / ("README.md" if file.startswith("figures") else f"{file.partition('/')[0]}/README.md")
+        assert f"]({file if file.startswith('figures') else file.partition('/')[2]})" in page.read_text(encoding="utf-8")
 
 
 def test_the_capstone_finds_what_its_answers_say(tmp_path):
@@ -84,6 +92,18 @@ def test_the_capstone_finds_what_its_answers_say(tmp_path):
         ended = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=60)
         for line in findings.splitlines():
             assert line in ended.stdout, ended
+
+
+@pytest.mark.parametrize("number", exercises.CASES)
+def test_a_short_exercise_fails_as_a_stub_and_passes_when_solved(number, capsys):
+    folder = FOLDERS[f"{number:02}"]
+    stub, solved = LESSONS / folder / "exercise.py", LESSONS / "solutions" / f"{folder}.py"
+    assert not exercises.check(number, str(stub))
+    assert "not yet: " in capsys.readouterr().out
+    assert exercises.check(number, str(solved))
+    asked = [re.findall(r"^ +return (?!struct).*", path.read_text(), re.M) for path in (stub, solved)]
+    assert not set(asked[0]) & set(asked[1])
+    assert f"lessons/{folder}/exercise.py" in (LESSONS / folder / "README.md").read_text(encoding="utf-8")
 
 
 def gradients_at_once(q, k, v, dout):

@@ -13,7 +13,7 @@ CONTENTS = """# Lessons
 
 | | lesson | | minutes |
 |---:|---|---|---:|
-| 03 | [Online softmax](03_online_softmax/README.md) | Carry & merge. | 10 |
+| 03 | [Online softmax](03_online_softmax/README.md) | Carry & merge. | 8 + 3 + 46 |
 
 ## Three ways through
 
@@ -23,7 +23,7 @@ CONTENTS = """# Lessons
 """
 LESSON = """# 03 Online softmax
 
-[All](../README.md), [the loop](../../core/loop.h), [out](https://example.org/x.md), `[no](link.md)` [`name`](#checks)
+[All](../README.md), [the loop](../../core/loop.h), [out](https://example.org/x.md), `[no](link.md)` [`name`](#three-things-to-keep)
 
     exp(score - 5) = exp(score - 3) exp(3 - 5)
 
@@ -37,7 +37,7 @@ The lesson records this run, with a story: `./ringscope view runs/lessons/03-two
 
 1. First.
 
-## Checks
+## Three things to keep
 """
 
 
@@ -71,7 +71,7 @@ def test_links_lead_to_documents_and_code_stays(tree):
     pages, text_of = written(tree)
     text = text_of("lessons/03_online_softmax/index.md")
     assert "[All](../index.md), [the loop](../../source/core/loop.h.md), [out](https://example.org/x.md)" in text
-    assert "`[no](link.md)` [`name`](#checks)" in text
+    assert "`[no](link.md)` [`name`](#three-things-to-keep)" in text
     assert "```cpp\n[no](link.md)\n```" in text
     assert "````cpp\nint i;  // ```\n````" in text_of("source/core/loop.h.md")
     assert pages.missing == []
@@ -96,7 +96,7 @@ def test_formulas_take_the_place_of_their_listings(tree):
 def test_recordings_and_figures(tree, has_viewer):
     pages, text_of = written(tree, has_viewer)
     text = text_of("lessons/03_online_softmax/index.md")
-    assert text.index("A figure that moves") < text.index("## Checks")
+    assert text.index("A figure that moves") < text.index("## Three things to keep")
     assert ("viewer/show.html?trace=../recordings/03-two.json" in text) == has_viewer
     assert ("data-figure" in text) == has_viewer
     assert '<a href="../../recordings/03-two.json" download>' in text

@@ -1,6 +1,6 @@
 """Your ring, 6: backward, under a causal mask. `states` are those that ring_forward() returned.
 
-Scores are q k / sqrt(D); mind that factor in dq and dk. finish_hop() ends the oldest hop that is
+Scores are q k / sqrt(d); mind that factor in dq and dk. finish_hop() ends the oldest hop that is
 under way, so it brings a block or a gradient, whichever was started first. What counts is as in
 lesson 6.
 """

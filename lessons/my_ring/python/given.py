@@ -1,6 +1,7 @@
 """What the exercises of your ring are given: rows, messages, and a rank that talks to others.
 
-The same as given.h, with NumPy arrays for matrices.
+The same as given.h, with NumPy arrays for matrices. Every step also has the functions of the steps before it, such as
+carry_on, without an import; `import numpy as np` is yours to write where a stub lacks it.
 """
 
 from dataclasses import dataclass
@@ -50,7 +51,7 @@ class Rank:
         self.next, self.previous = (number + 1) % ranks, (number - 1) % ranks
 
     def scores(self, queries, rows, block, keys):
-        """Return the scores q k / sqrt(D) of a tile. rows and keys are slices of TILE at most."""
+        """Return the scores q k / sqrt(d) of a tile. rows and keys are slices of TILE at most."""
         raise NotImplementedError
 
     def start_hop(self, message):
