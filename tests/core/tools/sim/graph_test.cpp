@@ -27,12 +27,6 @@ Problem job_of(int world_size, bool backward, int kv_buffers = 2,
   return job;
 }
 
-int count(const TaskGraph& graph, Kind kind, Pass pass) {
-  return static_cast<int>(
-      std::count_if(graph.tasks.begin(), graph.tasks.end(),
-                    [&](const Task& task) { return task.kind == kind && task.pass == pass; }));
-}
-
 std::size_t find(const TaskGraph& graph, Kind kind, Pass pass, Payload payload, int rank,
                  int step) {
   const auto found = std::find_if(graph.tasks.begin(), graph.tasks.end(), [&](const Task& task) {
@@ -61,20 +55,6 @@ std::set<std::string> after(const TaskGraph& graph, std::size_t task) {
 }
 
 using Names = std::set<std::string>;
-
-TEST(Graph, HasTheLoopsTasks) {
-  for (const int n : {1, 2, 5}) {
-    const TaskGraph graph = graph_of(job_of(n, true));
-    EXPECT_EQ(count(graph, Kind::begin, Pass::forward), n);
-    EXPECT_EQ(count(graph, Kind::attend, Pass::forward), n * n);
-    EXPECT_EQ(count(graph, Kind::finish, Pass::forward), n);
-    EXPECT_EQ(count(graph, Kind::hop, Pass::forward), n * (n - 1));
-    EXPECT_EQ(count(graph, Kind::attend, Pass::backward), n * n);
-    EXPECT_EQ(count(graph, Kind::add, Pass::backward), n * (n - 1));
-    EXPECT_EQ(count(graph, Kind::hop, Pass::backward), n == 1 ? 0 : n * (2 * n - 1));
-    EXPECT_EQ(graph.order.size(), graph.tasks.size());
-  }
-}
 
 TEST(Graph, AHopWaitsForBothOfItsRanks) {
   const TaskGraph graph = graph_of(job_of(4, false));
@@ -249,15 +229,6 @@ TEST(Evaluate, RanksInStepWaitForTheSlowestMessage) {
     }
 }
 
-TEST(SharedCores, EverybodyGetsTheSamePart) {
-  // On one processor: all three until the shortest has its 1 at time 3, then two, then one.
-  const TaskTimes times = evaluate(independent(3), {1, 2, 4}, {1});
-  EXPECT_DOUBLE_EQ(times.end[0], 3);
-  EXPECT_DOUBLE_EQ(times.end[1], 5);
-  EXPECT_DOUBLE_EQ(times.end[2], 7);
-  EXPECT_EQ(times.forward_s, times.end[2]);
-}
-
 TEST(SharedCores, NobodyGetsMoreThanOneProcessor) {
   // On two: 2/3 each until 1.5, then one each.
   const TaskTimes times = evaluate(independent(3), {1, 2, 4}, {2});
@@ -302,22 +273,6 @@ Machine machine_of(int world_size, int cores) {
   machine.jitter = 0.3;
   machine.cores = cores;
   return machine;
-}
-
-TEST(SharedCores, EvenRanksTakeTurns) {
-  const int n = 8;
-  Machine machine = machine_of(n, 2);
-  machine.jitter = 0;
-  machine.rates.bytes_per_s = 1e15;
-  machine.rates.latency_s = 0;
-  const Problem job = job_of(n, "full");
-  const SimulationRequest request{.job = job, .pace = Pace::buffers};
-  const Work work(job);
-  const Simulation shared = simulate(request, work, machine);
-  machine.cores = 0;
-  const Simulation own = simulate(request, work, machine);
-  EXPECT_NEAR(shared.wall_s() / own.wall_s(), n / 2.0, 1e-3);
-  EXPECT_NEAR(shared.ranks[0].compute_s / own.ranks[0].compute_s, n / 2.0, 1e-3);
 }
 
 // A processor for each rank is one of its own, also for the event simulation.

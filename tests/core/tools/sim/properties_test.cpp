@@ -6,7 +6,6 @@
 #include <numeric>
 #include <tuple>
 
-#include "core/tools/cost/amounts.h"
 #include "core/tools/sim/machine.h"
 #include "core/trace/summary.h"
 #include "tests/core/ring/ring_case.h"
@@ -29,24 +28,6 @@ void for_cases(F&& f) {
     f(made, cases);
     if (testing::Test::HasFailure()) return;
   }
-}
-
-TEST(Properties, WorkAndTrafficAreThoseOfTheClosedForms) {
-  for_cases([](const RandomCase& made, RandomCases&) {
-    const Problem& job = made.job;
-    const Simulation simulation = simulated(made);
-    double pairs = 0;
-    for (int rank = 0; rank < job.world_size; ++rank) {
-      const SimulatedRank& mine = simulation.ranks[static_cast<std::size_t>(rank)];
-      const Traffic traffic = traffic_of(job, rank);
-      EXPECT_EQ(mine.bytes_sent, traffic.bytes());
-      EXPECT_EQ(static_cast<double>(mine.hops), traffic.hops);
-      pairs += mine.pairs;
-    }
-    EXPECT_EQ(pairs, total_pairs(job));
-    EXPECT_EQ(simulation.mean_step_pairs, total_pairs(job) / job.world_size);
-    EXPECT_EQ(simulation.steps, std::int64_t{job.world_size} * job.world_size * (job.backward + 1));
-  });
 }
 
 TEST(Properties, ARankComputesOrWaitsAllItsTime) {

@@ -10,7 +10,6 @@
 #include "core/attention/tile_product.h"
 #include "core/base/error.h"
 #include "core/tools/sim/machine.h"
-#include "core/tools/sim/scenario.h"
 #include "core/tools/sim/simulate.h"
 
 namespace ringscope {
@@ -122,33 +121,6 @@ TEST(Ring, AStepCostsARankWhatItCostsBesides) {
   EXPECT_DOUBLE_EQ(ring.with(2).wall_s(), 6);
   ring.job.mask = MaskSpec::parse("documents:10,10,10,10");  // one step a rank has pairs
   EXPECT_DOUBLE_EQ(ring.with(2).wall_s(), 1.5);
-}
-
-TEST(Simulation, TakesHundredsOfRanks) {
-  Problem job{.shape = {1, 8, 8, 5000, 64}, .mask = MaskSpec::parse("causal"), .world_size = 500};
-  job.partition = PartitionKind::zigzag;
-  Machine machine;
-  machine.world_size = job.world_size;
-  machine.rates = {1e14, 1e14, 1e11, 1e-6};
-  const Simulation simulation = simulate({.job = job, .pace = Pace::buffers}, Work(job), machine);
-  EXPECT_EQ(simulation.steps, 250'000);
-  EXPECT_EQ(simulation.mean_step_pairs, 5000 * 5001.0 / 2 / 500);
-  job.world_size = kMostSimulatedRanks + 1;
-  EXPECT_THROW(Work{job}, InputError);
-}
-
-// Ranks in step wait for the slowest hop, so one slow link is as bad as slow links everywhere.
-TEST(Simulation, OneSlowLinkSetsThePaceOfTheRing) {
-  Scenario even{.job = {.shape = {1, 8, 8, 8192, 64}, .world_size = 8},
-                .rates = {1e14, 1e14, 1e11, 1e-6}};
-  Scenario one_slow = even, all_slow = even;
-  one_slow.slow_links = {{5, 0.01}};
-  all_slow.rates.bytes_per_s *= 0.01;
-  const auto wall = [](const Scenario& s) { return run_scenario(s, work_of(s)).wall_s; };
-  EXPECT_NEAR(wall(one_slow), wall(all_slow), 1e-12 * wall(all_slow));
-  EXPECT_GT(wall(one_slow), 2 * wall(even));
-  one_slow.slow_links = {{8, 0.5}};
-  EXPECT_THROW(check(one_slow), InputError);
 }
 
 TEST(Simulation, RefusesMachinesThatCanNotBe) {

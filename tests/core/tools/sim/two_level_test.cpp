@@ -11,7 +11,6 @@
 #include "core/tools/cost/amounts.h"
 #include "core/tools/cost/choices.h"
 #include "core/tools/cost/time.h"
-#include "core/tools/sim/cluster.h"
 #include "tests/core/base/thrown.h"
 #include "tests/core/tools/sim/random_machines.h"
 
@@ -112,25 +111,6 @@ TEST(TwoLevel, OfOneLevelItIsTheFlatRing) {
       EXPECT_NEAR(ours.ranks[rank].wait_s, ring.ranks[rank].wait_s, 1e-12);
       EXPECT_NEAR(ours.ranks[rank].exposed_s, ring.ranks[rank].exposed_s, 1e-12);
     }
-  }
-}
-
-// A step takes 1 ms; a hop inside a node 0.5 ms, one between nodes 5 ms: it hides behind the eight
-// steps of a turn, and behind one it does not, although a flat ring has a NIC for itself.
-TEST(TwoLevel, HidesSlowLinksThatAFlatRingCanNot) {
-  Problem job = two_level_job(4, 8, "full", PartitionKind::contiguous, false);
-  job.shape.seqlen = 32 * 8;
-  const double block = kv_hop_bytes(job);
-  Rates rates{1, 1, block / 0.5e-3, 0};
-  rates.forward_flops = 4 * query_values(job.shape, 1) * 64 / 1e-3;
-  const Cluster cluster{32, 4, {"", block / 0.5e-3, 0}, {"", block / 5e-3, 0}, 8};
-  const auto wall = [&](const Scheme* scheme, Pace pace) {
-    job.scheme = scheme;
-    return run(job, pace, machine_on(cluster, rates, scheme)).wall_s();
-  };
-  for (const Pace pace : {Pace::in_step, Pace::buffers}) {
-    EXPECT_NEAR(wall(scheme_named("two-level"), pace), 32e-3, 1e-9);
-    EXPECT_GT(wall(scheme_named("ring"), pace), 31 * 5e-3);
   }
 }
 
