@@ -111,30 +111,6 @@ TEST_F(AtomicFileTest, OnceItIsPreparedOnlyItsNameIsMissing) {
   EXPECT_EQ(names(), (Names{"a", "b", "c"}));
 }
 
-TEST_F(AtomicFileTest, LeavesNothingWithoutCommit) {
-  const fs::path path = folder_ / "a";
-  std::ofstream(path) << "old";
-  {
-    AtomicFile file(path.string());
-    file.write("new");
-    EXPECT_EQ(read(path), "old");
-  }
-  EXPECT_EQ(read(path), "old");
-  EXPECT_EQ(names(), Names{"a"});
-}
-
-TEST_F(AtomicFileTest, TwoForOnePlaceDoNotMix) {
-  const fs::path path = folder_ / "a";
-  AtomicFile first(path.string()), second(path.string());
-  first.write("first");
-  second.write("second");
-  first.commit();
-  EXPECT_EQ(read(path), "first");
-  second.commit();
-  EXPECT_EQ(read(path), "second");
-  EXPECT_EQ(names(), Names{"a"});
-}
-
 // Whoever replaces a file at the moment at which another one looks where it leads.
 TEST_F(AtomicFileTest, ManyForOnePlaceAreWhole) {
   const std::string path = folder_ / "f";
