@@ -124,24 +124,6 @@ TEST(Blockwise, AQueryThatTheScaleMakesInfiniteLeavesOtherKeysAlone) {
   }
 }
 
-// As the oracle has it: a row that sees nothing but scores of -inf is like one without keys, and
-// its neighbours don't notice.
-TEST(Blockwise, RowsOfMinusInfinityAgreeWithTheOracle) {
-  const AttentionShape shape{1, 1, 1, 8, 2};
-  const Mask mask{.seqlen = 8, .causal = true};
-  Tensors<float> in = random_tensors(shape, 29);
-  for (std::size_t i = 0; i < in.q.size(); i += 2) in.q[i] = 1;
-  in.k[0] = -kInf;  // so query 0's only score is -inf, and one of every other query's
-  const BlockwiseRun run =
-      run_blockwise(shape, DType::f32, mask, 1, in, parts_of(8, 8), parts_of(8, 3));
-  const auto oracle = naive(shape, mask, 1, converted<double>(in));
-  EXPECT_EQ(run.lse[0], -kInf);
-  EXPECT_EQ(oracle.lse[0], -kInf);
-  for (std::size_t i = 0; i < run.out.size(); ++i)
-    EXPECT_NEAR(run.out[i], oracle.out[i], 1e-6) << i;
-  for (std::size_t i = 0; i < run.dv.size(); ++i) EXPECT_NEAR(run.dv[i], oracle.dv[i], 1e-5) << i;
-}
-
 // All scores -inf, by keys or by a query: out, dQ and the row's part of dK and dV are 0, and nothing
 // of what is infinite beside a weight of 0 comes out.
 TEST(Blockwise, RowsOfMinusInfinityHaveNoGradient) {

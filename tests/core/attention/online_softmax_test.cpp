@@ -121,21 +121,6 @@ TEST(C04_Carried, CutsDoNotShow) {
     }
 }
 
-TEST(Carried, TheStateIsWhatItSays) {
-  const Keys<double> keys{{1, 3, 2}, {1, 0, 0, 0, 1, 0, 0, 0, 1}};
-  Partial<double> result;
-  result.carry(keys.part(0, 1));
-  EXPECT_EQ(result.row.row_max, 1);
-  EXPECT_EQ(result.row.row_sum, 1);
-  result.carry(keys.part(1, 3));
-  EXPECT_EQ(result.row.row_max, 3);
-  EXPECT_DOUBLE_EQ(result.row.row_sum, std::exp(-2) + 1 + std::exp(-1));
-  EXPECT_DOUBLE_EQ(result.out_accum[0], std::exp(-2));
-  EXPECT_DOUBLE_EQ(result.out_accum[1], 1);
-  EXPECT_DOUBLE_EQ(result.out_accum[2], std::exp(-1));
-  EXPECT_DOUBLE_EQ(result.lse(), 3 + std::log(result.row.row_sum));
-}
-
 // C05 and C06 (S1, S2): both merges are exact, commutative and associative up to rounding. Keys are cut
 // anywhere, into blocks that may be empty or far apart, and any two of what is left are merged until
 // one is left.
