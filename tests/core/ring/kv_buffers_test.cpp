@@ -59,23 +59,6 @@ TEST(KvBuffers, ChangeNoBitNoMessageAndNoPair) {
       }
 }
 
-TEST(KvBuffers, TakeABlockEachUpToThatOfEveryRank) {
-  for (const bool backward : {false, true}) {
-    Index before = 0;
-    for (const int kv_buffers : {2, 3, 4, 5, 6, 2'000'000'000}) {
-      Problem config = config_of(50, PartitionKind::zigzag, 5, kv_buffers);
-      config.backward = backward;
-      const Index bytes = predicted_rank_bytes(config, 1);
-      // K and V of 10 rows, 2 heads, 4 values, in f32. With backward, one buffer more is the own block.
-      const int most = backward ? 4 : 5;
-      if (kv_buffers > 2) {
-        EXPECT_EQ(bytes - before, kv_buffers <= most ? 2 * 10 * 2 * 4 * 4 : 0) << kv_buffers;
-      }
-      before = bytes;
-    }
-  }
-}
-
 TEST(KvBuffers, AreAtLeastTwo) {
   for (const int kv_buffers : {1, 0, -3}) {
     const Problem config = config_of(8, PartitionKind::zigzag, 2, kv_buffers);

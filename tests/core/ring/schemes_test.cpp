@@ -205,20 +205,6 @@ TEST(MultiRing, StridesLeadToAllRanksOverLinksOfTheirOwn) {
   EXPECT_EQ(most_rings(2'147'483'647), 2'147'483'646);
 }
 
-// Two chunks are held: of the rows of the N - 1 other ranks, the queries, states and blocks of 2/C of the
-// heads that Ulysses holds of them.
-TEST(UlyssesInChunks, HoldsTwoChunksOfWhatUlyssesHolds) {
-  Problem job{.shape = {1, 64, 64, 1024, 16}, .world_size = 4};
-  const auto held = [&](const char* scheme) {
-    const double own = RankMemory::predicted_bytes(with_scheme(job, "ring"), 0) -
-                       job.ring_problem().kv_bytes(1);  // the ring's second buffer
-    return RankMemory::predicted_bytes(with_scheme(job, scheme), 0) - own;
-  };
-  for (const int chunks : {2, 4, 8, 16})
-    EXPECT_DOUBLE_EQ(held(("ulysses:" + std::to_string(chunks)).c_str()) / held("ulysses"),
-                     2.0 / chunks);
-}
-
 TEST(ShareOfHeads, CoversEveryHeadOnceWithItsKvHead) {
   for (Index heads_kv = 1; heads_kv <= 6; ++heads_kv)
     for (Index per_kv = 1; per_kv <= 5; ++per_kv)
