@@ -67,22 +67,6 @@ TEST(Axis, AFasterRankLeavesTheRestOfItsStepEmpty) {
   EXPECT_DOUBLE_EQ(axis.position(AxisMode::steps, 0, 1000), 2);
 }
 
-// Rank 0 takes a message while it goes from step 0 to step 1. What others take longer for is no time of it.
-TEST(Axis, ASliceTakesItsOwnTimeInEveryStepThatItReachesInto) {
-  using Places = std::vector<std::pair<double, double>>;
-  const Trace trace = HandMade(2)
-                          .compute(0, 0, 0, 100)
-                          .compute(0, 1, 100, 200)
-                          .compute(1, 0, 0, 400)
-                          .compute(1, 1, 400, 440)
-                          .hop(1, 0, 80, 120)
-                          .trace();
-  const Axis axis(trace);
-  const Slice& message = trace.slices_of(0, RingLane::recv)[0];
-  EXPECT_EQ(axis.places(AxisMode::steps, 0, message), (Places{{0.2, 0.25}, {1, 1.2}}));
-  EXPECT_EQ(axis.places(AxisMode::time, 0, message), (Places{{80, 120}}));
-}
-
 // One scale in a column: whatever a slice does, its width there is its time there, and computations stay
 // in their column. Only what follows a rank's last work in a pass may be cut off.
 TEST(Axis, AColumnHasOneScaleAndHoldsItsComputations) {

@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <tuple>
 
-#include "core/ring/ring.h"
 #include "tests/viz_data/hand_made.h"
 
 namespace ringscope::viz {
@@ -192,24 +191,6 @@ TEST(MaskModel, PointsOfThePicture) {
       EXPECT_FALSE(mask_point(model, MaskOrder::global, 0.5, -0.01).has_value());
       EXPECT_FALSE(mask_point(model, MaskOrder::local, 0.5, std::nan("")).has_value());
     }
-}
-
-TEST(MaskProgress, StepsBeforeAreDoneAndThePresentOnePartly) {
-  const Trace trace = HandMade(3).trace();
-  RingMoment moment;
-  moment.ranks.resize(3);
-  for (int rank = 0; rank < 3; ++rank) {
-    RankMoment& at = moment.ranks[rank];
-    at.step = rank;
-    at.kv_owner = RingSchedule{rank, 3}.owner(rank);
-    at.progress = 0.25;
-    at.doing = rank == 1 ? RankMoment::computing : RankMoment::waiting;
-  }
-  const MaskProgress progress = AttendedOrder(trace).progress_at(moment);
-  // Rank 0 is at its own block, rank 1 at that of rank 0; so is rank 2, having been through 2, 1.
-  EXPECT_EQ(progress.done, (std::vector<double>{0.25, 0, 0, 0.25, 1, 0, 0.25, 1, 1}));
-  EXPECT_EQ(progress.active,
-            (std::vector<bool>{false, false, false, true, false, false, false, false, false}));
 }
 
 TEST(MaskProgress, TheBackwardPassFillsUpAgain) {

@@ -120,27 +120,6 @@ TEST(MaskShares, OfASequenceOfABillion) {
   }
 }
 
-TEST(MaskShares, AddUpToThePairsOfTheMask) {
-  const Index seqlen = 3'000'000;
-  for (const char* text : {"causal", "causal+window:4096", "full+window:700000", "prefix:1000001",
-                           "causal+documents:1000000,123457,1,1876542", "documents:2999999,1"})
-    for (const PartitionKind kind : kAllPartitions)
-      for (const MaskOrder order : {MaskOrder::global, MaskOrder::local}) {
-        const Picture picture(MaskSpec::parse(text), {kind, seqlen, 6}, order, 40, 60);
-        double pairs = 0;
-        std::vector<double> shares;
-        for (int y = 0; y < 60; ++y) {
-          picture.shares.line(y, shares);
-          for (int x = 0; x < 40; ++x)
-            pairs += shares[x] *
-                     static_cast<double>(picture.queries.rows_in(y) * picture.keys.rows_in(x));
-        }
-        const LocalRows all = Partition{PartitionKind::contiguous, seqlen, 1}.rows_of(0);
-        const auto expected = static_cast<double>(Region{picture.mask, all, all}.pairs());
-        EXPECT_NEAR(pairs / expected, 1, 1e-3) << text << ", " << name_of(kind);
-      }
-}
-
 TEST(PictureSide, SharesOfRanksInAPixel) {
   for (const PartitionKind kind : kAllPartitions)
     for (const MaskOrder order : {MaskOrder::global, MaskOrder::local})

@@ -155,21 +155,6 @@ TEST(RingMoment, WhatLinksHaveCarried) {
   EXPECT_EQ(at_time(trace, 70).links[1].bytes_so_far, 4000);
 }
 
-TEST(RingMoment, OnTheStepAxisEveryRankIsAtItsOwnTime) {
-  const Trace trace = two_ranks();
-  const Axis axis(trace);
-  const RingMoment moment = moment_at(trace, axis, AxisMode::steps, 0.5);
-  for (const int rank : {0, 1}) EXPECT_EQ(moment.ranks[rank].step, 0);
-  // Step 0 takes rank 0 until 40 and rank 1, which fills it, until 60; halfway both are at 30.
-  EXPECT_DOUBLE_EQ(moment.ranks[0].progress, 0.75);
-  EXPECT_DOUBLE_EQ(moment.ranks[1].progress, 0.5);
-  const RingMoment end = moment_at(trace, axis, AxisMode::steps, axis.length(AxisMode::steps));
-  for (const RankMoment& rank : end.ranks) {
-    EXPECT_EQ(rank.step, 1);
-    EXPECT_EQ(rank.progress, 1);
-  }
-}
-
 TEST(RingMoment, OfRealRunsIsWhatTheSlicesSay) {
   for_recorded_runs([](const Recording& recording, const std::string& what) {
     const Trace trace = trace_of(recording);

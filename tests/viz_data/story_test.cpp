@@ -183,21 +183,6 @@ TEST(StorySession, PlayingInTheMiddleIsPausedBeforeTheStoryGoesOn) {
   EXPECT_EQ(session.story_at, 1);
 }
 
-// Hidden, or where there is none.
-TEST(StorySession, WithoutAStorySpacePlaysAndPauses) {
-  for (const bool hidden : {true, false}) {
-    Session session = hidden ? told_session() : session_of(two_ranks().trace());
-    if (hidden) commands::toggle_story(session);
-    EXPECT_FALSE(session.story_shown());
-    commands::go_on(session);
-    EXPECT_TRUE(session.playback.playing());
-    commands::story_back(session);
-    if (!hidden) session.tell(3);
-    EXPECT_EQ(session.story_at, hidden ? 0 : -1);
-    EXPECT_TRUE(session.playback.playing());
-  }
-}
-
 TEST(StorySession, EscapeTakesThePointerAway) {
   Session session = told_session();
   session.tell(1);
