@@ -390,19 +390,6 @@ TEST(RankMap, IsPaintedOnceAndFitsAnySize) {
   }
 }
 
-// All ranks are equally fast, and rank 5 waits for its blocks: what they differ in is shown.
-TEST(RankMap, BeginsWithAFigureInWhichRanksDiffer) {
-  HandMade made(20);
-  for (int rank = 0; rank < 20; ++rank)
-    for (int step = 0; step < 20; ++step) {
-      made.compute(rank, step, 100 * step, 100 * step + 50, 10);
-      if (step > 0 && rank == 5) made.wait(rank, step, 100 * step - 40, 100 * step);
-    }
-  const Session session = session_of(made.trace());
-  ASSERT_TRUE(session.overview);
-  EXPECT_EQ(kHeatMetrics[session.heat_metric].figure, &WorkCell::wait_ns);
-}
-
 // A document that is opened where another one lay, with as many ranks and as long, is painted anew.
 TEST(RankMap, AnotherDocumentAtTheSamePlaceIsNotTakenForTheFirst) {
   Trace other = a_slow_rank_of_many();

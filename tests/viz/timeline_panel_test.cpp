@@ -7,7 +7,6 @@
 #include <regex>
 #include <utility>
 
-#include "core/tools/foreign/trace_files.h"
 #include "tests/viz/hands.h"
 #include "tests/viz_data/hand_made.h"
 
@@ -27,14 +26,6 @@ Trace two_ranks() {
       .hop(1, 0, 10'000, 450'000)
       .trace();
 }
-
-constexpr const char* kForeign = R"({"traceEvents": [
-  {"ph": "X", "pid": 7, "tid": 1, "ts": 0, "dur": 100, "name": "load \"everything\""},
-  {"ph": "X", "pid": 7, "tid": 1, "ts": 10, "dur": 20, "name": "inner"},
-  {"ph": "X", "pid": 7, "tid": 2, "ts": 50, "dur": 0, "name": ""},
-  {"ph": "X", "pid": 9, "tid": 1, "ts": 40, "dur": 90,
-   "name": "a name that is far longer than any slice of this little trace could ever be wide"}
-]})";
 
 std::uint32_t compute_row(const Trace& trace, int rank) {
   return trace.row_of(rank, RingLane::compute);
@@ -257,22 +248,6 @@ TEST(Timeline, AClickOnItsNameSelectsARank) {
   EXPECT_EQ(hands.session().selected_rank, 1);
   hands.click(at);
   EXPECT_EQ(hands.session().selected_rank, -1);
-}
-
-TEST(Timeline, ForeignTracesAreHoveredAndDrawn) {
-  Person hands(session_of(parse_trace(kForeign)));
-  const auto all = hands.slices();
-  ASSERT_EQ(all.size(), 4u);
-  for (const SliceId id : all) {
-    hands.click(hands.middle_of(id));
-    ASSERT_TRUE(hands.session().selected.has_value());
-    EXPECT_EQ(*hands.session().selected, id);
-  }
-  commands::toggle_critical_path(hands.session());
-  commands::toggle_axis(hands.session());
-  hands.resize(220, 200);
-  hands.point({100, 100});
-  hands.resize(40, 40);
 }
 
 TEST(Timeline, APictureIsPaintedOncePerView) {

@@ -28,17 +28,6 @@ Person one() { return Person(session_of(slow_ring_trace())); }
 // Heights of the toolbar's and the playback bar's middle in a window of 1600 x 900.
 constexpr float kToolbar = 6 + 23, kPlayback = 900 - 6 - 23;
 
-TEST(Viewer, TabsHaveTheirColours) {
-  const Person person = one();
-  const Palette& palette = palette_of(Theme::dark);
-  const auto has = [](ImGuiCol which) {
-    return ImGui::ColorConvertFloat4ToU32(ImGui::GetStyle().Colors[which]);
-  };
-  EXPECT_EQ(has(ImGuiCol_Tab), palette.panel);
-  EXPECT_EQ(has(ImGuiCol_TabHovered), mix(palette.panel, palette.accent, 0.35));
-  EXPECT_EQ(has(ImGuiCol_TabActive), mix(palette.panel, palette.accent, 0.22));
-}
-
 TEST(Viewer, SpaceAndTheButtonPlayAndPause) {
   Person person = one();
   Session& session = person.session();
@@ -463,12 +452,6 @@ TEST(Viewer, AnotherScaleKeepsTheSession) {
   EXPECT_NE(svg.find("viewBox=\"0 0 1600 900\""), svg.npos);
   EXPECT_TRUE(person.sees("Critical path"));
   EXPECT_EQ(person.session().theme, Theme::light);
-}
-
-// Where there is no room for all panels, one has it all.
-TEST(Viewer, ASmallWindowShowsTheTimeline) {
-  Person person(session_of(ring_trace(4)), 400, 300);
-  EXPECT_GT(box_of(person.viewer.textures, "timeline").height(), 50);
 }
 
 TEST(Viewer, ThereIsOneAtATime) {
