@@ -121,18 +121,6 @@ INSTANTIATE_TEST_SUITE_P(All, Memory,
                                   (std::get<2>(tested.param) ? "_backward" : "_forward");
                          });
 
-// The account of S0 for the forward pass of a ring rank: Q, K, V, incoming K and V, O, so 6 values
-// a row and column. Here O is f32, and the row statistics and tile scratch are counted as well.
-TEST(C34_Bill, IsSixTensorsAndRowStatistics) {
-  Problem config = config_of(8192, scheme_named("ring"), DType::f32, false);
-  config.shape.num_heads_kv = 2;
-  const Index c = 2048, heads = 2, d = 4;
-  const Index rows = predicted_rank_bytes(config, 0);
-  config.shape.seqlen = 4;
-  const Index single_rows = predicted_rank_bytes(config, 0);
-  EXPECT_EQ(rows - single_rows, (c - 1) * heads * (4 * 6 * d + 4 + 8 + 4));
-}
-
 // The other bills, written out by hand: what a rank of c rows holds beyond its tile scratch.
 TEST(Bill, IsWhatEachSchemeAndPassNeeds) {
   const Index n = 4, c = 512, heads = 2, heads_kv = 1, d = 4, storage = 2;
