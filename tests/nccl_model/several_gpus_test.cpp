@@ -92,22 +92,5 @@ TEST_F(SeveralGpusOptions, MoreGpusThanThereAreAreRefused) {
             "--gpus: 3 given; accepted: 1 to 2, as many as there are");
 }
 
-// An error on any GPU ends the ranks on all of them.
-TEST_F(SeveralGpusOptions, ACudaErrorEndsAll) {
-  for (const auto& [call, status] : {std::pair{"cudaMemcpyPeerAsync", cudaErrorUnknown},
-                                     std::pair{"kernel", cudaErrorIllegalAddress}})
-    for (int nth = 1;; nth += 1 + nth) {
-      SCOPED_TRACE(testing::Message() << call << " " << nth);
-      reset_models();
-      model::set_device_count(3);
-      model::fail_call(call, nth, status);
-      const auto error =
-          error_of([&] { run_copies(problem().config(PartitionKind::zigzag, 3), 3); });
-      expect_nothing_left();
-      if (!error) break;
-      EXPECT_GE(error->rank(), 0) << error->what();
-    }
-}
-
 }  // namespace several_gpus_test
 }  // namespace ringscope::cuda
