@@ -1,8 +1,6 @@
 // What a training run costs, as it was counted, against what formulas say of it.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "core/tools/cost/model_step.h"
 #include "core/training/checkpoint.h"
 #include "core/training/rank_threads.h"
@@ -12,36 +10,6 @@
 
 namespace ringscope {
 namespace {
-
-FinishedTraining finished(const TrainingSettings& settings, PartitionKind partition, int world_size,
-                          Index steps) {
-  const TrainingPlan plan{settings, {partition, world_size}, nullptr, steps};
-  return train_on_threads(plan, small_text());
-}
-
-// A layer's forward ring sends every block N-1 times, its backward ring the blocks N-1 times more
-// and their gradients, of the same size, N times; adding up gradients takes 2 (N-1) times all of
-// them in all. Nothing else is sent.
-TEST(TrainingRun, SendsWhatTheFormulasSay) {
-  const TrainingSettings settings = small_settings();
-  const Index blocks = 2 * settings.batch * settings.shape.num_heads_kv * settings.seqlen *
-                       settings.shape.head_dim * 4 * settings.shape.layers;
-  const Index values = ModelWeights(settings.shape).layout.size() + 1;  // and the loss
-  for (const int n : {1, 2, 3, 5}) {
-    const FinishedTraining run = finished(settings, PartitionKind::fold, n, 2);
-    ASSERT_EQ(run.ranks.size(), static_cast<std::size_t>(n));
-    Index forward = 0, backward = 0, reduction = 0;
-    for (const RankCosts& costs : run.ranks) {
-      EXPECT_EQ(costs.steps, 2);
-      forward += costs.forward_bytes;
-      backward += costs.backward_bytes;
-      reduction += costs.reduction_bytes;
-    }
-    EXPECT_EQ(forward, 2 * (n - 1) * blocks) << n;
-    EXPECT_EQ(backward, n == 1 ? 0 : 2 * (2 * n - 1) * blocks) << n;
-    EXPECT_EQ(reduction, 2 * 2 * (n - 1) * 4 * values) << n;
-  }
-}
 
 void expect_memory_of_bill(const TrainingPlan& plan) {
   const Deal& deal = plan.deal;

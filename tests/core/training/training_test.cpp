@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/training/layers.h"
 #include "core/training/rank_threads.h"
 #include "core/training/training.h"
 #include "core/training/weights.h"
@@ -170,6 +171,15 @@ TEST(Training, EndsWhenItsWeightsOverflow) {
     train_on_threads({settings, {PartitionKind::zigzag, 2}, nullptr, 1}, small_text());
   };
   expect_contains(run_error_of(train), "diverged: at step 1 weights");
+}
+
+// Logits so far apart that a plain exponential would overflow.
+TEST(CrossEntropy, OfLargeLogits) {
+  const std::uint8_t targets[] = {0, 1};
+  float logits[] = {1000, 0, -1000, 1000, 0, -1000};
+  EXPECT_NEAR(cross_entropy(2, 3, targets, 1, logits), 1000, 1e-9);
+  const float expected[] = {0, 0, 0, 1, -1, 0};
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(logits[i], expected[i]);
 }
 
 // ---
