@@ -150,46 +150,6 @@ TEST_F(PlanCommandTest, HasBaselinesOfOneRank) {
   EXPECT_NEAR(longest, std::sqrt(json["machine"]["memory_limit_bytes"].GetDouble() / 64), 600);
 }
 
-TEST_F(PlanCommandTest, SearchesAPartitionWhenAskedTo) {
-  const Strings documents = plan_with("--mask causal+documents:50000,40000,20000,15000,6072");
-  const Strings searched = documents + "--partition searched";
-  const auto json = run_for_json(searched);
-  EXPECT_STREQ(json["chosen"]["partition"].GetString(), "searched");
-  EXPECT_STREQ(json["searched"]["found"].GetString(), "greedy");
-  EXPECT_EQ(json["searched"]["tile_rows"].GetInt(), 128);
-  const double total = json["chosen"]["total_s"].GetDouble();
-  EXPECT_GT(json["chosen"]["balance_ceiling"].GetDouble(), 0.97);
-  int fixed = 0;
-  for (const auto& ring : json["choices"].GetArray()) {
-    if (ring["scheme"] != "ring" || ring["partition"] == "searched") continue;
-    EXPECT_LT(total, ring["total_s"].GetDouble());
-    ++fixed;
-  }
-  EXPECT_EQ(fixed, 4);
-  // Calibrated, the loop of a dealt partition is simulated, in the same tiles.
-  EXPECT_GT(run_for_json(searched + "--calibrated")["chosen"]["total_s"].GetDouble(), total);
-}
-
-TEST_F(PlanCommandTest, WhatDoesNotFitIsAnAnswer) {
-  const Strings large = plan_with("--layers 400 --backward");
-  const std::string out = run_well(large);
-  expect_has(out, {"no: "});
-  const auto json = run_for_json(large);
-  EXPECT_FALSE(json["feasible"].GetBool());
-  expect_has(json["why"].GetString(), "memory");
-  // What it says would fit does.
-  const int more = json["smallest_world_size"].GetInt();
-  EXPECT_GT(more, 8);
-  Strings enough = large;
-  enough[6] = std::to_string(more);
-  EXPECT_TRUE(run_for_json(enough)["feasible"].GetBool());
-  enough[6] = std::to_string(more - 1);
-  EXPECT_FALSE(run_for_json(enough)["feasible"].GetBool());
-  Strings shorter = large;
-  shorter[8] = std::to_string(json["largest_seqlen"].GetInt64());
-  EXPECT_TRUE(run_for_json(shorter)["feasible"].GetBool());
-}
-
 TEST_F(PlanCommandTest, AgreesWithSimulateOnNodes) {
   const Strings machine = "--gpu H100 --link NVLink4 --nodes 2 --between 50,10 --world-size 8";
   const Strings job = machine + "--seqlen 4096 --backward --mask causal --heads 8 --heads-kv 4";
