@@ -95,30 +95,6 @@ TEST_F(ChromeTrace, RanksAndLanesHaveNames) {
   EXPECT_EQ(threads["2:3"], "wait");
 }
 
-TEST_F(ChromeTrace, SlicesAreExactAndDoNotOverlap) {
-  const Recording recording = sample_recording(4, true);
-  parse(recording);
-  std::map<std::pair<int, int>, std::vector<std::pair<std::int64_t, std::int64_t>>> lanes;
-  std::map<std::size_t, std::size_t> next;  // event of a rank
-  for_each("X", [&](const auto& event) {
-    const int rank = std::stoi(field(event, "pid")), tid = std::stoi(field(event, "tid"));
-    const std::int64_t begin = nanoseconds(field(event, "ts"));
-    const std::int64_t end = begin + nanoseconds(field(event, "dur"));
-    const TraceEvent& expected = recording.events[rank][next[rank]++];
-    EXPECT_EQ(begin, expected.begin_ns);
-    EXPECT_EQ(end, expected.end_ns);
-    EXPECT_EQ(tid, static_cast<int>(expected.lane));
-    EXPECT_EQ(field(event, "cat"), name_of(expected.lane));
-    lanes[{rank, tid}].emplace_back(begin, end);
-  });
-  EXPECT_EQ(lanes.size(), 16u);
-  for (auto& [lane, slices] : lanes) {
-    std::sort(slices.begin(), slices.end());
-    for (std::size_t i = 1; i < slices.size(); ++i)
-      EXPECT_LE(slices[i - 1].second, slices[i].first) << lane.first << ":" << lane.second;
-  }
-}
-
 TEST_F(ChromeTrace, SlicesSayWhatTheyAreAbout) {
   parse(sample_recording(3, true));
   std::set<std::string> names;
