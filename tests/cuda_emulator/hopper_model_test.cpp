@@ -3,11 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <functional>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,28 +54,6 @@ void init_one(ptx::Barrier& barrier, int arrivals) {
     ptx::fence_barrier_init();
   }
   model::block_barrier(0, static_cast<int>(blockDim.x));
-}
-
-TEST_P(HopperModel, PhasesAlternate) {
-  std::vector<int> order;
-  run_block(64, [&] {
-    auto& full = shared_at<ptx::Barrier>(0);
-    auto& empty = shared_at<ptx::Barrier>(8);
-    if (threadIdx.x == 0) ptx::barrier_init(empty, 32);
-    init_one(full, 1);
-    for (std::uint32_t round = 0; round < 5; ++round) {
-      if (threadIdx.x == 0) {
-        ptx::barrier_wait(empty, round % 2 ^ 1);  // the first time: as if it had been emptied
-        order.push_back(static_cast<int>(round));
-        ptx::barrier_arrive(full);
-      } else if (threadIdx.x >= 32) {
-        ptx::barrier_wait(full, round % 2);
-        EXPECT_EQ(order.size(), round + 1);
-        ptx::barrier_arrive(empty);
-      }
-    }
-  });
-  EXPECT_EQ(order.size(), 5u);
 }
 
 TEST_P(HopperModel, BarrierMisuse) {
@@ -192,50 +167,6 @@ TEST_P(HopperModel, CopyMisuse) {
   EXPECT_THROW(make_tensor_map(source.values.data(), 1, 8, 64, 257), CudaError);
 }
 
-// Eight threads add a row each, the last one a row outside the tensor. What is read of shared memory is
-// what a fence has published, and it may be overwritten after the wait for reading, not before.
-TEST_P(HopperModel, Additions) {
-  constexpr int kRows = 7, kValues = 32;
-  alignas(16) float notes[kValues], sums[kRows + 1][kValues] = {};
-  std::iota(notes, notes + kValues, 1.0f);
-  const TensorMap map = make_tensor_map(sums, 1, kRows, kValues, 1, sizeof(float));
-  const auto add = [&](bool fence, bool wait_read) {
-    run_block(32, [&, fence, wait_read] {
-      auto& full = shared_at<ptx::Barrier>(0);
-      auto* const loaded = &shared_at<float>(512);
-      init_one(full, 1);
-      if (threadIdx.x == 0) {
-        ptx::barrier_arrive_expecting(full, sizeof(notes));
-        ptx::bulk_load(loaded, notes, sizeof(notes), full);
-      }
-      ptx::barrier_wait(full, 0);
-      const int row = static_cast<int>(threadIdx.x);
-      if (row > kRows) return;
-      float* const mine = &shared_at<float>(1024 + row * 128);
-      const auto place = [&](int i) -> float& { return mine[(i / 4 ^ row) * 4 + i % 4]; };
-      for (int i = 0; i < kValues; ++i)
-        ptx::store_for_async(place(i), loaded[i] * static_cast<float>(row));
-      if (fence) ptx::fence_proxy_async();
-      ptx::tma_add(map, mine, 0, row, 0, 0);
-      ptx::bulk_commit();
-      if (wait_read) ptx::bulk_wait_read();
-      for (int i = 0; i < kValues; ++i) ptx::store_for_async(place(i), 100.0f);
-      ptx::fence_proxy_async();
-      ptx::bulk_wait();
-      const bool is_there = row < kRows;
-      if (fence) {
-        EXPECT_EQ(sums[row][9], !is_there ? 0 : wait_read || !late() ? 10.0f * row : 100.0f);
-      }
-    });
-  };
-  add(true, true);
-  EXPECT_EQ(sums[6][31], 192);
-  std::memset(sums, 0, sizeof(sums));
-  add(true, false);
-  add(false, true);
-  EXPECT_TRUE(std::isnan(sums[6][31]));
-}
-
 TEST_P(HopperModel, AdditionsMisused) {
   alignas(16) float sums[32] = {};
   const TensorMap map = make_tensor_map(sums, 1, 1, 32, 1, sizeof(float));
@@ -252,24 +183,6 @@ TEST_P(HopperModel, AdditionsMisused) {
   expect_complaint("other values than f32", 1, add(halves, 0, true, true));
   expect_complaint("ends with bulk additions", 1, add(map, 0, false, true));
   expect_complaint("ends with bulk additions", 1, add(map, 0, true, false));
-}
-
-TEST_P(HopperModel, TurnsArePassedAfterAdditions) {
-  alignas(16) float sums[32] = {};
-  const TensorMap map = make_tensor_map(sums, 1, 1, 32, 1, sizeof(float));
-  int turn = 3;
-  const auto take = [&](bool wait_read_only) {
-    return [&, wait_read_only] {
-      ptx::await_memory_turn(&turn, 3);
-      ptx::tma_add(map, &shared_at<float>(0), 0, 0, 0, 0);
-      ptx::bulk_commit();
-      wait_read_only ? ptx::bulk_wait_read() : ptx::bulk_wait();
-      ptx::pass_memory_turn(&turn, 4);
-    };
-  };
-  expect_complaint("before its bulk additions have ended", 1, take(true));
-  expect_complaint("", 1, take(false));
-  EXPECT_EQ(turn, 4);
 }
 
 // One product, 64 x kColumns x 16, with operands of small whole numbers, so that sums are exact.

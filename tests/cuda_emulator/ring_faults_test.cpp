@@ -23,14 +23,6 @@ const RingReference& problem() {
 
 class RingFaults : public ModelTest {};
 
-TEST_F(RingFaults, NobodysLeavesNothingBehind) {
-  for (const Scheme* scheme : kRunSchemes) {
-    const Problem config = problem().config(PartitionKind::zigzag, kWorldSize, scheme);
-    EXPECT_FALSE(error_of([&] { run(problem(), config); }).has_value());
-    expect_nothing_left();
-  }
-}
-
 enum class Made { by_all, by_a_rank, in_a_step };
 
 // A call, the status that it returns, and where it is made at the earliest: for all ranks together

@@ -1,12 +1,9 @@
-// The model's streams and events: what is ordered is kept in order under every seed, and what is
-// not shows under some. One host thread and many.
+// The model's streams and events: what is not ordered shows under some seed. That what is ordered stays so, for
+// many host threads, the rings show.
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <atomic>
 #include <set>
-#include <thread>
 #include <vector>
 
 #include "tests/cuda_emulator/runtime_harness.h"
@@ -21,25 +18,6 @@ std::vector<int>* appended = nullptr;
 void append(int value) { appended->push_back(value); }
 void set_to(int* target, int value) { *target = value; }
 void copy_value(int* target, const int* source) { *target = *source; }
-void increment(int* target, const int* source) { *target = *source + 1; }
-
-TEST_F(Runtime, AStreamKeepsItsOrder) {
-  for (int seed = 1; seed <= seeds; ++seed) {
-    reset_device();
-    set_stream_seed(seed);
-    std::vector<int> list;
-    appended = &list;
-    const cudaStream_t stream = new_stream(), other = new_stream();
-    for (int i = 0; i < 20; ++i) {
-      ASSERT_EQ(launch(append, 1, 1, 0, stream, i), cudaSuccess);
-      ASSERT_EQ(cudaEventRecord(new_event(), other), cudaSuccess);
-    }
-    EXPECT_TRUE(list.empty());
-    EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
-    ASSERT_EQ(list.size(), 20u);
-    EXPECT_TRUE(std::is_sorted(list.begin(), list.end()));
-  }
-}
 
 // Without a wait, streams run in different orders, some far ahead.
 TEST_F(Runtime, StreamsAreNotOrdered) {
@@ -65,14 +43,6 @@ TEST_F(Runtime, StreamsAreNotOrdered) {
   EXPECT_GT(orders.size(), seeds / 2u);
   EXPECT_TRUE(first_far_ahead);
   EXPECT_TRUE(second_far_ahead);
-}
-
-void order(cudaStream_t before, cudaStream_t after) {
-  cudaEvent_t event = nullptr;
-  EXPECT_EQ(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
-  EXPECT_EQ(cudaEventRecord(event, before), cudaSuccess);
-  EXPECT_EQ(cudaStreamWaitEvent(after, event, 0), cudaSuccess);
-  EXPECT_EQ(cudaEventDestroy(event), cudaSuccess) << "queued waits stay";
 }
 
 // A wait is for the record that was the latest when the wait was queued.
@@ -174,75 +144,6 @@ TEST_F(Runtime, DestroyedHandlesAreUnknown) {
   EXPECT_EQ(launch(append, 1, 1, 0, stream, 2), cudaErrorInvalidResourceHandle);
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   EXPECT_EQ(list, std::vector<int>{1}) << "what was queued before runs";
-}
-
-// Every host thread has a stream and passes values round in a ring, ordered by events alone.
-TEST_F(Runtime, ManyHostThreads) {
-  constexpr int threads = 6, rounds = 8;
-  for (int seed = 1; seed <= 3; ++seed) {
-    reset_device();
-    set_stream_seed(seed);
-    int* const values = new_memory<int>(threads * (rounds + 1));
-    std::vector<cudaStream_t> streams(threads);
-    std::vector<cudaEvent_t> events(threads * (rounds + 1));
-    for (cudaStream_t& stream : streams) stream = new_stream();
-    for (cudaEvent_t& event : events) event = new_event();
-    std::vector<std::atomic<int>> recorded(threads);
-    std::vector<int> results(threads);
-    std::vector<std::thread> hosts;
-    for (int t = 0; t < threads; ++t) {
-      hosts.emplace_back([&, t] {
-        const int previous = (t + threads - 1) % threads;
-        EXPECT_EQ(launch(set_to, 1, 1, 0, streams[t], values + t, t), cudaSuccess);
-        EXPECT_EQ(cudaEventRecord(events[t], streams[t]), cudaSuccess);
-        recorded[t] = 1;
-        for (int round = 1; round <= rounds; ++round) {
-          while (recorded[previous] < round) std::this_thread::yield();
-          const int source = (round - 1) * threads + previous, target = round * threads + t;
-          EXPECT_EQ(cudaStreamWaitEvent(streams[t], events[source], 0), cudaSuccess);
-          EXPECT_EQ(launch(increment, 1, 1, 0, streams[t], values + target, values + source),
-                    cudaSuccess);
-          EXPECT_EQ(cudaEventRecord(events[target], streams[t]), cudaSuccess);
-          recorded[t] = round + 1;
-          if (round == rounds / 2) {
-            EXPECT_EQ(cudaStreamSynchronize(streams[t]), cudaSuccess);
-          }
-        }
-        EXPECT_EQ(cudaMemcpyAsync(&results[t], values + rounds * threads + t, sizeof(int),
-                                  cudaMemcpyDeviceToHost, streams[t]),
-                  cudaSuccess);
-      });
-    }
-    for (std::thread& host : hosts) host.join();
-    for (int t = 0; t < threads; ++t)
-      EXPECT_EQ(results[t], (t + threads * rounds - rounds) % threads + rounds);
-  }
-}
-
-// A kernel that fails wakes every thread that waits for anything.
-TEST_F(Runtime, AFailureReachesEveryHostThread) {
-  fail_call("kernel", 30, cudaErrorIllegalAddress);
-  std::vector<int> list;
-  appended = &list;
-  std::vector<cudaStream_t> streams(4);
-  for (cudaStream_t& stream : streams) stream = new_stream();
-  std::atomic<int> failed = 0;
-  std::vector<std::thread> hosts;
-  for (const cudaStream_t stream : streams) {
-    hosts.emplace_back([&, stream] {
-      int mine = 0;
-      cudaError_t status = cudaSuccess;
-      while (status == cudaSuccess) {
-        for (int i = 0; i < 3 && status == cudaSuccess; ++i)
-          status = launch(set_to, 1, 1, 0, stream, &mine, i);
-        if (status == cudaSuccess) status = cudaStreamSynchronize(stream);
-      }
-      failed += status == cudaErrorIllegalAddress;
-      cudaStreamSynchronize(stream);
-    });
-  }
-  for (std::thread& host : hosts) host.join();
-  EXPECT_EQ(failed, 4);
 }
 
 }  // namespace runtime_streams_test

@@ -2,8 +2,6 @@
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <string>
 #include <vector>
 
 #include "cuda/emulator/runtime.h"
@@ -220,45 +218,6 @@ TEST_F(Runtime, WritesBehindAnAllocationAreFound) {
   EXPECT_EQ(launch(write_behind, 1, 32, 0, nullptr, device, 61), cudaSuccess);
   EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorLaunchFailure);
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "behind an allocation of 61 bytes", last_fault());
-}
-
-TEST_F(Runtime, FailsWhenAskedTo) {
-  void* memory = nullptr;
-  fail_call("cudaMalloc", 2, cudaErrorMemoryAllocation);
-  fail_call("cudaMemset", 1, cudaErrorUnknown);
-  EXPECT_EQ(cudaMalloc(&memory, 8), cudaSuccess);
-  EXPECT_EQ(cudaMemset(memory, 0, 8), cudaErrorUnknown);
-  EXPECT_EQ(cudaMemset(memory, 0, 8), cudaSuccess);
-  void* second = nullptr;
-  EXPECT_EQ(cudaMalloc(&second, 8), cudaErrorMemoryAllocation);
-  EXPECT_EQ(second, nullptr);
-  EXPECT_EQ(cudaMalloc(&second, 8), cudaSuccess);
-  fail_call("kernel", 2, cudaErrorIllegalAddress);
-  EXPECT_EQ(launch(half_a_barrier, 1, 16, 0, nullptr, 1), cudaSuccess);
-  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-  EXPECT_EQ(launch(half_a_barrier, 1, 16, 0, nullptr, 1), cudaSuccess);
-  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
-  EXPECT_EQ(cudaMemset(memory, 0, 8), cudaErrorIllegalAddress);
-}
-
-TEST_F(Runtime, SaysWhatItIs) {
-  int count = -1, value = 0;
-  EXPECT_EQ(cudaGetDeviceCount(&count), cudaSuccess);
-  EXPECT_EQ(count, 1);
-  EXPECT_EQ(cudaDeviceGetAttribute(&value, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0),
-            cudaSuccess);
-  EXPECT_EQ(value, 227 * 1024);
-  EXPECT_EQ(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, 1),
-            cudaErrorInvalidDevice);
-  EXPECT_EQ(cudaSetDevice(1), cudaErrorInvalidDevice);
-  EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
-  set_device_count(0);
-  EXPECT_EQ(cudaGetDeviceCount(&count), cudaErrorNoDevice);
-  EXPECT_EQ(count, 0);
-  void* memory = nullptr;
-  EXPECT_EQ(cudaMalloc(&memory, 8), cudaErrorNoDevice);
-  EXPECT_EQ(std::string(cudaGetErrorName(cudaErrorNoDevice)), "cudaErrorNoDevice");
-  EXPECT_EQ(std::string(cudaGetErrorString(cudaErrorMemoryAllocation)), "out of memory");
 }
 
 TEST_F(Runtime, KernelsDoNotCallIt) {

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 
 #include "tests/cuda_emulator/simt_harness.h"
 
@@ -37,21 +36,6 @@ TEST_F(Simt, Votes) {
   }
 }
 
-TEST_F(Simt, WhatAllLanesGiveIsCombinedOnce) {
-  for (const Schedule& schedule : schedules) {
-    set_schedule(schedule);
-    run_grid(1, 64, 0, [] {
-      const int mine = thread_in_block();
-      int all[32];
-      const auto doubled = [](unsigned char* given) {
-        for (int i = 0; i < 32; ++i) reinterpret_cast<int*>(given)[i] *= 2;
-      };
-      std::memcpy(all, warp_exchange("doubled", &mine, sizeof mine, ~0u, doubled), sizeof all);
-      for (int i = 0; i < 32; ++i) EXPECT_EQ(all[i], 2 * (32 * warp() + i));
-    });
-  }
-}
-
 // Two halves of a warp may go their own ways, with their own masks.
 TEST_F(Simt, PartsOfAWarp) {
   for (const Schedule& schedule : schedules) {
@@ -68,29 +52,6 @@ TEST_F(Simt, PartsOfAWarp) {
       EXPECT_TRUE(std::isnan(__shfl_sync(0xfu, 1.0f, 9))) << "a lane outside of the mask";
     }
   });
-}
-
-TEST_F(Simt, ExchangesOfAWarpgroup) {
-  for (const Schedule& schedule : schedules) {
-    set_schedule(schedule);
-    int wrong = 0;
-    run_grid(1, 256, 0, [&] {
-      int mine[128];
-      const unsigned char* last = nullptr;
-      for (int round = 0; round < 3; ++round) {
-        for (int& value : mine) value = 1000 * round + thread_in_block();
-        const unsigned char* all = warpgroup_exchange("product", mine, sizeof(mine));
-        EXPECT_NE(all, last);
-        last = all;
-        for (int thread = 0; thread < 128; ++thread) {
-          int value;
-          std::memcpy(&value, all + thread * sizeof(mine) + 508, sizeof(value));
-          wrong += value != 1000 * round + thread + thread_in_block() / 128 * 128;
-        }
-      }
-    });
-    EXPECT_EQ(wrong, 0);
-  }
 }
 
 TEST_F(Simt, LanesMustAgree) {
@@ -135,16 +96,6 @@ TEST_F(Simt, LanesMustAgree) {
     const char big[513] = {};
     warp_exchange("big", big, 513);
   });
-}
-
-TEST_F(Simt, DeviceFunctions) {
-  EXPECT_EQ(min(3, -4), -4);
-  EXPECT_EQ(max(3, 4), 4);
-  unsigned long long counter = 5;
-  EXPECT_EQ(atomicAdd(&counter, 3ull), 5u);
-  EXPECT_EQ(counter, 8u);
-  EXPECT_EQ(alignof(float4), 16u);
-  EXPECT_EQ(make_float4(1, 2, 3, 4).w, 4.0f);
 }
 
 }  // namespace

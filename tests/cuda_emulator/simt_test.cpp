@@ -12,8 +12,6 @@
 namespace ringscope::cuda::model {
 namespace {
 
-int* shared_ints() { return reinterpret_cast<int*>(shared_bytes()); }
-
 TEST_F(Simt, RunsEveryThreadOfEveryBlockOnce) {
   for (const Schedule& schedule : schedules) {
     set_schedule(schedule);
@@ -28,62 +26,6 @@ TEST_F(Simt, RunsEveryThreadOfEveryBlockOnce) {
       ++runs[(blockIdx.x + 3 * (blockIdx.y + 2 * blockIdx.z)) * 30 + thread];
     });
     EXPECT_EQ(runs, std::vector<int>(24 * 30, 1));
-  }
-}
-
-// Threads keep their own indices and stack variables from switch to switch.
-TEST_F(Simt, ThreadsAreApart) {
-  for (const Schedule& schedule : schedules) {
-    set_schedule(schedule);
-    run_grid(2, 96, 0, [] {
-      int local[3] = {thread_in_block(), 0, 0};
-      for (int i = 0; i < 5; ++i) {
-        __syncthreads();
-        EXPECT_EQ(static_cast<int>(threadIdx.x), local[0]);
-        EXPECT_EQ(local[1]++, i);
-        __syncwarp();
-      }
-    });
-  }
-}
-
-// Within a warp too: lanes do not run in step unless something makes them.
-TEST_F(Simt, AMissingSyncwarpShows) {
-  for (const bool synced : {false, true}) {
-    int caught = 0;
-    for (const Schedule& schedule : schedules) {
-      set_schedule(schedule);
-      int wrong = 0;
-      run_grid(1, 32, 32 * sizeof(int), [&] {
-        shared_ints()[lane()] = lane();
-        if (synced) __syncwarp();
-        if (shared_ints()[31 - lane()] != 31 - lane()) ++wrong;
-      });
-      caught += wrong > 0;
-    }
-    EXPECT_EQ(caught > 0, !synced);
-  }
-}
-
-// Warp 0 fills a slot, the others read it; the second fill must come after the reads.
-TEST_F(Simt, NamedBarriersCountArrivals) {
-  for (const Schedule& schedule : schedules) {
-    set_schedule(schedule);
-    int wrong = 0;
-    run_grid(1, 96, sizeof(int), [&] {
-      for (int round = 0; round < 5; ++round) {
-        if (warp() == 0) {
-          if (round > 0) block_barrier(2, 96);
-          if (lane() == 0) *shared_ints() = round;
-          block_barrier_arrive(1, 96);
-        } else {
-          block_barrier(1, 96);
-          if (*shared_ints() != round) ++wrong;
-          if (round < 4) block_barrier_arrive(2, 96);
-        }
-      }
-    });
-    EXPECT_EQ(wrong, 0);
   }
 }
 
@@ -202,20 +144,6 @@ TEST_F(Simt, NothingWaitsWhileUnwinding) {
   });
 }
 
-TEST_F(Simt, WaitsForConditions) {
-  for (const Schedule& schedule : schedules) {
-    set_schedule(schedule);
-    std::vector<int> order;
-    run_grid(1, 64, 0, [&] {
-      const int turn = (thread_in_block() * 37 + 11) % 64;
-      wait_until("its turn", [&] { return static_cast<int>(order.size()) == turn; });
-      order.push_back(turn);
-    });
-    EXPECT_EQ(order.size(), 64u);
-    EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
-  }
-}
-
 // 224 threads wait for what the last warp does after some rounds, in each of which all could be asked.
 TEST_F(Simt, OneIsAskedForAllThatWaitForTheSame) {
   for (const Schedule& schedule : schedules) {
@@ -235,29 +163,6 @@ TEST_F(Simt, OneIsAskedForAllThatWaitForTheSame) {
     EXPECT_EQ(gone_on, 224);
     EXPECT_LT(asked, 3000);
   }
-}
-
-TEST_F(Simt, DeferredEffectsComeLateOrAtOnce) {
-  for (const Schedule& schedule : schedules) {
-    set_schedule(schedule);
-    bool landed = false;
-    int seen_early = 0;
-    run_grid(1, 64, 0, [&] {
-      if (threadIdx.x == 0) {
-        landed = false;
-        defer([&] { landed = true; });
-      }
-      __syncthreads();
-      seen_early += landed;
-      wait_until("the copy", [&] { return landed; });
-    });
-    EXPECT_EQ(seen_early, schedule.async_late ? 0 : 64);
-  }
-  bool landed = false;
-  run_grid(1, 32, 0, [&] {
-    if (lane() == 0) defer([&] { landed = true; });
-  });
-  EXPECT_TRUE(landed) << "at the block's end, if nobody waits";
 }
 
 TEST_F(Simt, SchedulesOrderBlocksAndThreads) {

@@ -59,15 +59,6 @@ TEST_F(TensorCoreModel, LdmatrixRefusesBadAddresses) {
     });
 }
 
-TEST_F(TensorCoreModel, LanesThatCallDifferentInstructionsAreAnError) {
-  EXPECT_NE(error_of(32, 512,
-                     [] {
-                       std::uint32_t r[4];
-                       ldmatrix_x4(r, shared_bytes(), threadIdx.x == 7);
-                     }),
-            "");
-}
-
 TEST_F(TensorCoreModel, CountsBankConflicts) {
   const auto conflicts_with = [](int row_bytes) {
     const std::int64_t before = bank_conflicts();
@@ -136,50 +127,6 @@ TEST_F(TensorCoreModel, MmaIsAPlainProduct) {
     expect_plain_product<bf16>(integers);
     expect_plain_product<f16>(integers);
   }
-}
-
-// All operands of mma_tile.h: a product of two 16 x 16 squares out of a larger swizzled tile, each
-// stored straight or transposed.
-TEST_F(TensorCoreModel, LoadsOfOperandsGiveTheProductOfSquares) {
-  struct Tiles {
-    alignas(128) bf16 a[32 * 64], b[32 * 64];
-  };
-  constexpr int kRow = 16, kColumn = 32;  // of the squares in their tiles
-  const auto a_at = [](int row, int k) { return static_cast<float>((row * 5 + k * 3) % 7 - 3); };
-  const auto b_at = [](int k, int column) { return static_cast<float>((k * 3 + column) % 5 - 2); };
-  for (const bool b_transposed : {false, true}) {
-    expect_error("", 32, sizeof(Tiles), [&] {
-      Tiles& shared = shared_memory<Tiles>();
-      const int lane = threadIdx.x;
-      for (int i = lane; i < 256; i += 32) {
-        const int row = i / 16, column = i % 16;  // in memory
-        const int place = SwizzledRows<64>::value_place(kRow + row, kColumn + column);
-        shared.a[place] = bf16::from_float(a_at(row, column));
-        // load_b wants [column][k], load_b_transposed [k][column].
-        shared.b[place] = bf16::from_float(b_transposed ? b_at(row, column) : b_at(column, row));
-      }
-      __syncwarp();
-      std::uint32_t a[4], b[4];
-      load_a<64>(a, shared.a, kRow, kColumn, lane);
-      b_transposed ? load_b_transposed<64>(b, shared.b, kRow, kColumn, lane)
-                   : load_b<64>(b, shared.b, kRow, kColumn, lane);
-      float d[2][4] = {};
-      ptx::mma_m16n8k16<bf16>(d[0], a, b[0], b[1]);
-      ptx::mma_m16n8k16<bf16>(d[1], a, b[2], b[3]);
-      for (int n = 0; n < 2; ++n)
-        for (int i = 0; i < 4; ++i) {
-          float sum = 0;
-          for (int k = 0; k < 16; ++k)
-            sum += a_at(mma::c_row(lane, i), k) * b_at(k, 8 * n + mma::c_column(lane, i));
-          EXPECT_EQ(d[n][i], sum);
-        }
-    });
-  }
-}
-
-TEST_F(TensorCoreModel, PairsArePackedLowHalfFirst) {
-  EXPECT_EQ(ptx::pack<bf16>(1.0f, -2.0f), 0xc0003f80u);
-  EXPECT_EQ(ptx::pack<f16>(1.0f, -2.0f), 0xc0003c00u);
 }
 
 struct Chunks {
