@@ -114,23 +114,6 @@ TEST_F(GpuCheck, WithoutAGpu) {
   EXPECT_TRUE(fs::is_empty(pack.root / "out"));
 }
 
-TEST_F(GpuCheck, AKernelThatFailsIsNotVerifiedAndTheOthersAre) {
-  for (const char* const how : {"fails", "crashes"}) {
-    pack.remove_results();
-    const ProgramResult ended =
-        pack.run("--parts 'kernel tests,more backward'",
-                 std::string("FAKE_TESTS=") + how + "=Ladder/EveryKernel.IsRight/05");
-    EXPECT_EQ(ended.status, 1) << how;
-    const auto r = results();
-    EXPECT_FALSE(r["passed"].GetBool()) << how;
-    EXPECT_EQ(status(r, "kernel tests"), "failed") << how;
-    EXPECT_NE(detail(r, "kernel tests").find("IsRight/05"), std::string::npos) << how;
-    EXPECT_EQ(kernel_passes(r, 5), 0) << how;
-    EXPECT_EQ(kernel_passes(r, 2), 1) << how;
-    EXPECT_EQ(status(r, "more backward"), "passed") << how;
-  }
-}
-
 // Nobody knows which kernel such a crash was about, or such a failure of a test of several.
 TEST_F(GpuCheck, ACrashElsewhereLeavesNoKernelVerified) {
   for (const char* const how : {"crashes", "fails"}) {
@@ -139,24 +122,6 @@ TEST_F(GpuCheck, ACrashElsewhereLeavesNoKernelVerified) {
     EXPECT_EQ(kernel_passes(results(), 2), 0) << how;
     EXPECT_EQ(kernel_passes(results(), 5), 0) << how;
   }
-}
-
-// Nothing is known against any kernel when a suite hangs.
-TEST_F(GpuCheck, WhatHangsIsCutOffAndTheRestRuns) {
-  const ProgramResult ended =
-      pack.run("--hangs-after " + std::to_string(1 + 5 * seconds_of_a_run()),
-               "FAKE_TESTS='hangs=Ladder/EveryKernel.IsRight/05 hangs=Backward.*'");
-  EXPECT_EQ(ended.status, 1);
-  const auto r = results();
-  ASSERT_TRUE(r.IsObject()) << ended.out << ended.err;
-  EXPECT_TRUE(r["complete"].GetBool());
-  EXPECT_EQ(status(r, "smoke"), "cut off");
-  EXPECT_EQ(status(r, "kernel tests"), "cut off");
-  for (const char* const what : {"1 passed, 0 failed", "Backward.* cut off"})
-    EXPECT_NE(detail(r, "kernel tests").find(what), std::string::npos) << detail(r, "kernel tests");
-  EXPECT_EQ(status(r, "more backward"), "passed");
-  EXPECT_EQ(kernel_passes(r, 5), 0);
-  EXPECT_EQ(kernel_passes(r, 2), 1);
 }
 
 // A test that waits for the test before it would never end.
@@ -180,16 +145,6 @@ TEST_F(GpuCheck, ResultsAreWrittenAfterEachGroup) {
   EXPECT_EQ(detail(r, "kernel tests"), "was running when the check ended");
   // Groups run side by side, and whichever ends first has been written, perhaps alone.
   EXPECT_TRUE(kernel_passes(r, 2) == 1 || kernel_passes(r, 5) == 1);
-}
-
-TEST_F(GpuCheck, KernelsThatDisagreeAreNotVerified) {
-  pack.benchmarks("gpu_backward",
-                  R"({"name": "agreement/09_backward_tensor_cores/bf16/d128/8192/full/64x64",
-                      "error_occurred": true, "error_message": "differs from kernel 8"})");
-  EXPECT_EQ(pack.run("--parts 'agreement,kernel tests'").status, 1);
-  EXPECT_EQ(status(results(), "agreement"), "failed");
-  EXPECT_EQ(kernel_passes(results(), 9), 0);
-  EXPECT_EQ(kernel_passes(results(), 5), 1);
 }
 
 TEST_F(GpuCheck, WhatMeasuresMayLackTime) {
