@@ -238,6 +238,19 @@ TEST(Ulysses, HoldsItsOwnRowsAndTheOthersRowsOfItsHeads) {
   EXPECT_EQ(total_bytes(parts) - parts.back().bytes, held + to_add);  // the scratch is the last
 }
 
+TEST(AllGather, InSlicesHoldsAShareOfTheHeadsOfEachOtherBlock) {
+  Problem job = ulysses(4);
+  set_scheme(job, "allgather:2");
+  for (const MemoryPart& part : memory_parts(job, 16)) {
+    if (part.kind != MemoryPart::Kind::kv_inside) continue;
+    // K and V in bf16: 16 rows of two heads of each of three ranks.
+    EXPECT_EQ(part.bytes, 3 * 2 * (2 * 16 * 2 * 5) * 2);
+    EXPECT_EQ(part.buffers, 3);
+    return;
+  }
+  ADD_FAILURE() << "no blocks of others";
+}
+
 TEST(Ulysses, SmallestWorldSizeDividesTheHeads) {
   const Problem job = ulysses(1);
   Problem four = job;

@@ -264,6 +264,35 @@ TEST(Explain, NamesAStragglerAmongManyRanks) {
   EXPECT_NEAR(why.findings[0].share, 0.3, 0.01);
 }
 
+TEST(Explain, NamesRanksThatAreAlikeSlow) {
+  FaultyCase made = faulty_case(Cause::slow_rank, 1);
+  Problem& job = made.request.job;
+  job.world_size = 8;
+  job.shape.seqlen = 8 * 8192;
+  made.machine = h100s(8);
+  made.machine.speed.assign(8, 1);
+  made.machine.speed[2] = made.machine.speed[5] = 0.7;
+  const Explanation why = explain(recording_of(made));
+  ASSERT_EQ(why.findings.size(), 1u);
+  EXPECT_EQ(why.findings[0].rank, 2);
+  EXPECT_TRUE(why.findings[0].evidence.ends_with(" Rank 5 is about as slow."))
+      << why.findings[0].evidence;
+}
+
+TEST(Explain, SaysForHowMuchOfTheTimeRanksHaveACore) {
+  FaultyCase made = faulty_case(Cause::shared_cores, 1);
+  Problem& job = made.request.job;
+  job.world_size = 4;
+  job.shape.seqlen = 4 * 8192;
+  job.mask = MaskSpec();
+  made.machine = h100s(4);
+  made.machine.cores = 2;
+  const Explanation why = explain(recording_of(made));
+  ASSERT_FALSE(why.findings.empty());
+  EXPECT_NE(why.findings[0].evidence.find("one for 50 % of the time"), std::string::npos)
+      << why.findings[0].evidence;
+}
+
 // A ring of H100s, forward and backward or forward alone, as a scenario.
 Scenario scenario_of(int world_size, AttentionShape shape, bool backward) {
   Scenario scenario;
@@ -324,6 +353,8 @@ TEST(Explain, BlamesTheOnlyLinksThereAre) {
     EXPECT_EQ(why.findings[0].cause, Cause::slow_link) << scheme;
     const double saved = why.wall_s - healthy;
     EXPECT_NEAR(why.findings[0].saved_s, saved, 0.1 * saved) << scheme;
+    const Diagnosis& slow = why.findings[0];
+    EXPECT_NE(slow.from / (ranks / 2), slow.to / (ranks / 2)) << scheme << ": within a node";
   }
 }
 

@@ -209,6 +209,7 @@ TEST(Kineto, InfersStepsOwnersAndDirection) {
     EXPECT_EQ(has_note(ring, "record_shapes=True"), !has_lengths && !c.script.has_shapes);
     EXPECT_EQ(ring.recording->info.lacks_shape, !has_lengths);
     expect_contains(notes_of(ring), fmt::format("{} layer", c.script.layers));
+    expect_contains(notes_of(ring), "transfer a step (confidence 0.9)");
     EXPECT_EQ(has_note(ring, "Clocks were moved"), c.script.skewed >= 0) << notes_of(ring);
     if (c.script.device) expect_contains(notes_of(ring), "elementwise_kernel");
     std::set<std::tuple<Pass, int, int, int>> found, expected;

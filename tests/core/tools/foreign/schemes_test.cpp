@@ -178,6 +178,8 @@ TEST(Schemes, ExplainsGatheredKeysAndValues) {
     EXPECT_EQ(uneven.findings.at(0).rank, 3);
     EXPECT_NEAR(uneven.findings.at(0).saved_s, 300e-6, 30e-6);
   }
+  // As much work for each rank, but of all pairs.
+  EXPECT_EQ(ring_of(gathered({.has_lengths = true})).recording.value().info.mask, "full");
   // PyTorch gathers in the backward pass too, and sends gradients around.
   EXPECT_TRUE(explained({.kernels = 4, .beside = true, .backward = true}).exposed_s > 0);
 }
