@@ -274,10 +274,8 @@ void AtomicFile::prepare() {
 }
 
 void AtomicFile::commit() {
-  if (!std::exchange(is_prepared_, false)) {
-    prepare();
-    is_prepared_ = false;
-  }
+  if (!is_prepared_) prepare();
+  is_prepared_ = false;
   if (temporary_.empty()) return;
   if (std::rename(temporary_.c_str(), target_.c_str()) != 0) discard_and_fail(errno);
   temporary_.clear();

@@ -55,8 +55,7 @@ class InputFile {
 // Return `complaint`, which is about the content of `path`, with the path in front.
 std::string about_file(const std::string& path, const std::string& complaint);
 
-// Call f and return its result. Its InputErrors, which are about `path`, leave with the path in
-// front.
+// Return f(). Its InputErrors, which are about `path`, leave with the path in front.
 template <class F>
 decltype(auto) with_path_in_errors(const std::string& path, F&& f) {
   try {
@@ -79,11 +78,9 @@ std::string start_of_file(const std::string& path, Index most);
 std::vector<std::string> files_in(const std::vector<std::string>& paths);
 
 // ---
-// Writing a file whole or not at all. The file is written in its folder without a name, then named
-// and moved to its place, so nothing stays behind even if the process is killed. A file system
-// without unnamed files gets a temporary name instead. Links are followed, and a replaced file
-// keeps its mode. Devices and fifos are written to directly.
-
+// Writes a file whole or not at all: in its folder without a name, then named and moved to its place, so
+// nothing stays behind even if the process is killed. A file system without unnamed files gets a temporary
+// name instead. Links are followed, a replaced file keeps its mode, devices and fifos are written directly.
 class AtomicFile {
  public:
   // Open a temporary file in the folder of `path`. Throw InputError when that place cannot be
@@ -95,8 +92,7 @@ class AtomicFile {
 
   // Write `bytes`. Throw a RunError that names the path and the system's reason (disk full).
   void write(std::string_view bytes);
-  // Flush everything written to the disk, so a full disk can't make commit() fail afterwards. Throw
-  // RunError.
+  // Flush all to the disk, so a full disk can't make commit() fail afterwards. Throw RunError.
   void sync();
   // Sync, and leave nothing to commit() but the renaming, so that those of several files follow each
   // other at once. Throw RunError.
@@ -141,9 +137,8 @@ void with_place_in_errors(const std::string& place, const std::string& path, F&&
 // Write the whole file. Throw as AtomicFile does.
 void write_file(const std::string& path, std::string_view bytes);
 
-// Makes a folder that appears whole or not at all. The folder is filled under a hidden temporary name
-// beside its place and renamed at the end. It takes the mode of an empty folder that it replaces. If
-// the process is killed, the temporary folder stays.
+// Makes a folder that appears whole or not at all: under a hidden temporary name beside its place, which
+// stays if the process is killed. It takes the mode of an empty folder that it replaces.
 class AtomicFolder {
  public:
   // Make the temporary folder. Throw InputError if its place cannot be written to, or holds

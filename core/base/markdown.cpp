@@ -60,7 +60,7 @@ std::size_t heading_level(std::string_view line) {
   return line.substr(level).starts_with(' ') ? level : 0;
 }
 
-bool is_empty(std::string_view line) { return std::all_of(line.begin(), line.end(), is_blank); }
+bool is_empty(std::string_view line) { return std::ranges::all_of(line, is_blank); }
 
 bool is_quote(std::string_view line) { return line.starts_with("> ") || line == ">"; }
 
@@ -236,9 +236,8 @@ std::vector<TextSpan> spans_of(std::string_view text) {
     if (!span.text.empty()) spans.push_back(std::move(span));
   };
   for (std::size_t i = 0; i < text.size();) {
-    const auto* const mark =
-        std::find_if(std::begin(kMarks), std::end(kMarks),
-                     [&](const auto& each) { return text.substr(i).starts_with(each.first); });
+    const auto* const mark = std::ranges::find_if(
+        kMarks, [&](const auto& each) { return text.substr(i).starts_with(each.first); });
     if (mark != std::end(kMarks)) {
       const std::size_t size = mark->first.size(), end = partner(text, i, mark->first);
       if (end == kNone)

@@ -31,13 +31,6 @@ constexpr std::size_t kMaxPrefix = kMagic.size() + 2 + 4;  // magic, version, le
 constexpr std::string_view kAcceptedTypes =
     "'<f4', '<f8', '<f2' or bf16 ('<V2' of ml_dtypes, '<u2' of view(torch.uint16)) accepted";
 
-// Return `text` on one line, shortened, with unprintable characters replaced.
-std::string quotable(std::string_view text) {
-  std::string result;
-  for (const char c : text.substr(0, 60)) result += c >= ' ' && c <= '~' ? c : '?';
-  return text.size() > 60 ? result + "..." : result;
-}
-
 std::string_view name_of(NpyType type) {
   constexpr std::string_view names[] = {"float32", "float64", "float16", "bf16"};
   return names[static_cast<int>(type)];
@@ -133,7 +126,8 @@ Dict parse_dict(std::string_view text) {
   dict.Parse<rapidjson::kParseIterativeFlag | rapidjson::kParseTrailingCommasFlag>(json.data(),
                                                                                    json.size());
   const auto require = [&](bool good, std::string_view what) {
-    if (!good) throw InputError(fmt::format("malformed header: {} in '{}'", what, quotable(text)));
+    if (!good)
+      throw InputError(fmt::format("malformed header: {} in '{}'", what, printable(text, 60)));
   };
   require(!dict.HasParseError() && dict.IsObject() && json.find('\0') == json.npos, "no dict");
   for (const char* key : {"descr", "fortran_order", "shape"})
@@ -163,7 +157,7 @@ Dict dict_of(std::string_view text) {
     throw InputError(
         fmt::format("not a .npy file: begins with '{}'; '?NUMPY' (? is the byte 0x93) "
                     "accepted",
-                    quotable(magic)));
+                    printable(magic, 60)));
   need(kMagic.size() + 2);
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const int major = byte(6), minor = byte(7);
@@ -188,16 +182,16 @@ Dict dict_of(std::string_view text) {
 void check_shape(const std::vector<Index>& sizes, const NpyDimensions& accepted) {
   const auto count = std::ssize(sizes);
   const std::string given =
-      quotable(fmt::format("({}{})", fmt::join(sizes, ", "), count == 1 ? "," : ""));
+      printable(fmt::format("({}{})", fmt::join(sizes, ", "), count == 1 ? "," : ""), 60);
   if (count < accepted.least || count > accepted.most)
     throw InputError(
         fmt::format("{} {} given; {}", count_text(count, "dimension"), given, accepted.words));
-  if (std::any_of(sizes.begin(), sizes.end(), [](Index size) { return size < 1; }))
+  if (std::ranges::any_of(sizes, [](Index size) { return size < 1; }))
     throw InputError(fmt::format("shape {} given; sizes of at least 1 accepted", given));
 }
 
 [[noreturn]] void refuse_type(const Dict& dict, std::string_view accepted) {
-  throw InputError(fmt::format("dtype '{}' {}given; {}", quotable(dict.descr),
+  throw InputError(fmt::format("dtype '{}' {}given; {}", printable(dict.descr, 60),
                                dict.descr.starts_with('>') ? "(big-endian) " : "", accepted));
 }
 
@@ -229,6 +223,21 @@ Index integer_at(const char* from, std::size_t bytes, bool is_signed) {
   const std::size_t unused = 64 - 8 * bytes;
   if (!is_signed) return static_cast<Index>(value);
   return static_cast<Index>(value << unused) >> unused;
+}
+
+std::string header_with(std::string_view descr, const std::vector<Index>& shape) {
+  std::string dict = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}",
+                                 descr, fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
+  constexpr std::size_t kPrefix = 10;
+  const Index whole = round_up(static_cast<Index>(kPrefix + dict.size() + 1), 64);
+  dict.resize(static_cast<std::size_t>(whole) - kPrefix - 1, ' ');
+  dict += '\n';
+  std::string header(kMagic);
+  header += '\x01';
+  header += '\x00';
+  header += static_cast<char>(dict.size() & 0xff);
+  header += static_cast<char>(dict.size() >> 8);
+  return header + dict;
 }
 
 }  // namespace
@@ -311,25 +320,6 @@ NpyArray read_npy(const std::string& path, const NpyDimensions& dimensions) {
     return array;
   });
 }
-
-namespace {
-
-std::string header_with(std::string_view descr, const std::vector<Index>& shape) {
-  std::string dict = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}",
-                                 descr, fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
-  constexpr std::size_t kPrefix = 10;
-  const Index whole = round_up(static_cast<Index>(kPrefix + dict.size() + 1), 64);
-  dict.resize(static_cast<std::size_t>(whole) - kPrefix - 1, ' ');
-  dict += '\n';
-  std::string header(kMagic);
-  header += '\x01';
-  header += '\x00';
-  header += static_cast<char>(dict.size() & 0xff);
-  header += static_cast<char>(dict.size() >> 8);
-  return header + dict;
-}
-
-}  // namespace
 
 std::string npy_header(const std::vector<Index>& shape, bool f64) {
   return header_with(f64 ? "<f8" : "<f4", shape);

@@ -1,5 +1,4 @@
 #include "core/base/text.h"
-
 #include <fmt/format.h>
 
 #include <iterator>
@@ -56,9 +55,16 @@ std::vector<std::string> words_of(std::string_view line) {
   }
 }
 
+std::string printable(std::string_view text, std::size_t most) {
+  std::string shown(text.substr(0, most));
+  for (char& c : shown)
+    if (c < ' ' || c > '~') c = '?';
+  return text.size() > most ? shown + "..." : shown;
+}
+
 bool can_be_quoted(std::string_view word) {
-  return std::none_of(word.begin(), word.end(),
-                      [](char c) { return c <= ' ' || c > '~' || c == '"' || c == '\\'; });
+  return std::ranges::none_of(word,
+                              [](char c) { return c <= ' ' || c > '~' || c == '"' || c == '\\'; });
 }
 
 std::string seconds_text(double seconds) {

@@ -90,6 +90,9 @@ void for_each_line(std::string_view text, F&& f) {
 
 // Return the words of `line` before any '#', split at blanks.
 std::vector<std::string> words_of(std::string_view line);
+// Return `text` as a message shows it, on one line: '?' for bytes that can't be shown, and "..." for what is
+// beyond `most` of them.
+std::string printable(std::string_view text, std::size_t most = std::string_view::npos);
 // Return whether a message can quote a word on one line, and what it says where not.
 bool can_be_quoted(std::string_view word);
 inline constexpr const char* kNotQuotable =
