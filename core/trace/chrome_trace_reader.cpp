@@ -82,13 +82,12 @@ class TraceReader {
   // Read all of the text, or of one that is cut off, what is whole.
   void read() try {
     const JsonToken first = json_.next();
-    if (first == JsonToken::begin_array) {
+    if (first == JsonToken::begin_array)
       read_events();
-    } else if (first == JsonToken::begin_object) {
+    else if (first == JsonToken::begin_object)
       read_top();
-    } else {
+    else
       fail_at(json_.at(), "no object or array found; a trace's accepted");
-    }
     json_.next();  // the end, or an error
     head_.end_at(json_.at());
     if (!has_events_) fail_at(head_.end(), "no traceEvents array found; one accepted");
@@ -145,44 +144,30 @@ class TraceReader {
   }
 
   void read_value(EventField field, JsonToken token, TraceFields& fields) {
-    if (field != EventField::none) fields.set(field, token, json_.text(), json_.at());
-    const auto read_inside = [&](TracePlace place) {
-      if (token != JsonToken::begin_object) return json_.skip(token);
-      if (place == TracePlace::ring && (has_events_ || std::exchange(has_ring_, true)))
+    using E = EventField;
+    if (field != E::none) fields.set(field, token, json_.text(), json_.at());
+    static constexpr std::pair<E, TracePlace> kObjects[] = {
+        {E::args, TracePlace::args},       {E::distributed_info, TracePlace::distributed},
+        {E::ring, TracePlace::ring},       {E::shape, TracePlace::shape},
+        {E::failure, TracePlace::failure}, {E::provenance, TracePlace::provenance}};
+    static constexpr E kLists[] = {E::mask_slices,     E::partition_runs, E::q_runs,
+                                   E::clock_offset_ns, E::clock_error_ns, E::dropped_events,
+                                   E::dropped_stamps};
+    static constexpr E kTexts[] = {E::input_dims, E::input_types, E::inputs, E::splits_in,
+                                   E::splits_out};
+    const auto is_in = [field](const auto& all) {
+      return std::ranges::find(all, field) != std::end(all);
+    };
+    for (const auto& [object, place] : kObjects) {
+      if (object != field || token != JsonToken::begin_object) continue;
+      if (field == E::ring && (has_events_ || std::exchange(has_ring_, true)))
         fail_at(json_.at(),
                 "a \"ring\" object behind another one or the events; one before them accepted");
-      read_object(place, fields);
-    };
-    switch (field) {
-      case EventField::distributed_info:
-        return read_inside(TracePlace::distributed);
-      case EventField::ring:
-        return read_inside(TracePlace::ring);
-      case EventField::shape:
-        return read_inside(TracePlace::shape);
-      case EventField::failure:
-        return read_inside(TracePlace::failure);
-      case EventField::provenance:
-        return read_inside(TracePlace::provenance);
-      case EventField::args:
-        return read_inside(TracePlace::args);
-      case EventField::mask_slices:
-      case EventField::partition_runs:
-      case EventField::q_runs:
-      case EventField::clock_offset_ns:
-      case EventField::clock_error_ns:
-      case EventField::dropped_events:
-      case EventField::dropped_stamps:
-        return read_list(field, token);
-      case EventField::input_dims:
-      case EventField::input_types:
-      case EventField::inputs:
-      case EventField::splits_in:
-      case EventField::splits_out:
-        return read_as_text(field, token, fields);
-      default:
-        json_.skip(token);
+      return read_object(place, fields);
     }
+    if (is_in(kLists)) return read_list(field, token);
+    if (is_in(kTexts)) return read_as_text(field, token, fields);
+    json_.skip(token);
   }
 
   // ---
@@ -208,7 +193,7 @@ class TraceReader {
       if (!list->empty() && list->size() != static_cast<std::size_t>(info.world_size))
         fail_at(head_.end(), fmt::format("a list for {} ranks in \"ring\"; one for {} accepted",
                                          list->size(), info.world_size));
-    recording.events.resize(static_cast<std::size_t>(info.world_size));
+    recording.events.resize(info.world_size);
     // Growing would move all events of a rank again and again.
     for (auto& events : recording.events)
       events.reserve(stored_bytes_ / kBytesOfSlice / recording.events.size());
@@ -337,18 +322,18 @@ class TraceReader {
   }
   template <class Event>
   void add(std::vector<std::vector<Event>>& events, int rank, const Event& event) {
-    events.resize(static_cast<std::size_t>(file_.recording->info.world_size));
-    events[static_cast<std::size_t>(rank)].push_back(event);
+    events.resize(file_.recording->info.world_size);
+    events[rank].push_back(event);
     ++file_.slices;
   }
 
   // Hold both ends of each flow against each other. One may lack where events were dropped.
   void check_messages() {
     const Recording& recording = *file_.recording;
-    const bool may_lack = file_.how != HowWhole::whole || !recording.info.is_whole() ||
-                          std::any_of(recording.dropped.begin(), recording.dropped.end(),
-                                      [](std::int64_t count) { return count > 0; });
-    std::sort(ends_.begin(), ends_.end());
+    const bool may_lack =
+        file_.how != HowWhole::whole || !recording.info.is_whole() ||
+        std::ranges::any_of(recording.dropped, [](std::int64_t count) { return count > 0; });
+    std::ranges::sort(ends_);
     for (std::size_t i = 0; i < ends_.size();) {
       const FlowEnd& first = ends_[i];
       const auto is_of_it = [&](std::size_t k) {
@@ -458,16 +443,12 @@ void settle_waits(Recording& recording) {
     std::vector<const TraceEvent*> computed[2];  // by pass
     for (const TraceEvent& e : events)
       if (e.lane == Lane::compute) computed[static_cast<std::size_t>(e.pass)].push_back(&e);
-    for (auto& of_pass : computed)
-      std::stable_sort(
-          of_pass.begin(), of_pass.end(),
-          [](const TraceEvent* a, const TraceEvent* b) { return a->begin_ns < b->begin_ns; });
+    for (auto& of_pass : computed) std::ranges::stable_sort(of_pass, {}, &TraceEvent::begin_ns);
     for (TraceEvent& wait : events) {
       if (wait.lane != Lane::wait) continue;
       const auto& of_pass = computed[static_cast<std::size_t>(wait.pass)];
-      const auto next =
-          std::partition_point(of_pass.begin(), of_pass.end(),
-                               [&](const TraceEvent* e) { return e->begin_ns < wait.end_ns; });
+      const auto next = std::ranges::partition_point(
+          of_pass, [&](const TraceEvent* e) { return e->begin_ns < wait.end_ns; });
       wait.step = next == of_pass.end() ? -1 : (*next)->step;
       wait.kv_owner = next == of_pass.end() ? -1 : (*next)->kv_owner;
     }
@@ -488,12 +469,12 @@ Recording parse_chrome_trace(std::string_view text, HowWhole* how) {
   return read_recording(source, how);
 }
 
-Recording read_chrome_trace(const std::string& path, HowWhole* how) try {
-  const InputFile file(path, "recorded trace");
-  FileSource source(file);
-  return read_recording(source, how);
-} catch (const InputError& error) {
-  throw InputError(about_file(path, error.what()));
+Recording read_chrome_trace(const std::string& path, HowWhole* how) {
+  return with_path_in_errors(path, [&] {
+    const InputFile file(path, "recorded trace");
+    FileSource source(file);
+    return read_recording(source, how);
+  });
 }
 
 }  // namespace ringscope

@@ -25,11 +25,10 @@ struct TraceFile {
 
 inline constexpr std::size_t kTraceChunk = std::size_t{1} << 18;
 
-// Read a trace in chunks of `chunk` bytes. Events of a trace that is not ours go to `other`. In a
-// recording of ours no time may be below `earliest_ns`, and both ends of each flow must fit each other.
-// The text may be hostile: InputError names the byte offset of whatever is wrong (syntax, types,
-// ranges, nesting depth), or that the text ends before anything whole. Memory does not grow with what
-// the text claims, only with what it holds.
+// Read a trace in chunks of `chunk` bytes. Events of a trace that is not ours go to `other`. In a recording
+// of ours no time may be below `earliest_ns`, and both ends of each flow must fit each other. The text may
+// be hostile: InputError names the byte offset of whatever is wrong, or that the text ends before anything
+// whole. Memory does not grow with what the text claims, only with what it holds.
 void read_trace(TextSource& text, TraceFile& file,
                 const std::function<void(const TraceFields&)>& other, std::int64_t earliest_ns,
                 std::size_t chunk = kTraceChunk);

@@ -17,6 +17,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/text.h"
 #include "core/trace/chrome_trace.h"
 #include "core/trace/trace_fields.h"
 
@@ -30,12 +31,8 @@ std::string json_string(const std::string& text) {
   rapidjson::Writer<rapidjson::StringBuffer, rapidjson::UTF8<>, rapidjson::UTF8<>,
                     rapidjson::CrtAllocator, rapidjson::kWriteValidateEncodingFlag>
       writer(buffer);
-  if (!writer.String(text.data(), static_cast<rapidjson::SizeType>(text.size()))) {
-    std::string letters = text;
-    for (char& c : letters)
-      if (c < ' ' || c > '~') c = '?';
-    return json_string(letters);
-  }
+  if (!writer.String(text.data(), static_cast<rapidjson::SizeType>(text.size())))
+    return json_string(printable(text));
   return {buffer.GetString(), buffer.GetSize()};
 }
 
@@ -382,9 +379,7 @@ std::vector<RecordedMessage> messages_of(const Recording& recording) {
       if (const TraceEvent& e = recording.events[rank][i];
           e.flow != 0 && (e.lane == Lane::send || e.lane == Lane::recv))
         ends.push_back({e.flow, e.lane, {rank, i}});
-  std::stable_sort(ends.begin(), ends.end(), [](const End& a, const End& b) {
-    return std::tie(a.flow, a.lane) < std::tie(b.flow, b.lane);
-  });
+  std::ranges::stable_sort(ends, {}, [](const End& end) { return std::pair(end.flow, end.lane); });
   std::vector<RecordedMessage> messages;
   for (std::size_t i = 0; i + 1 < ends.size(); ++i)
     if (ends[i].flow == ends[i + 1].flow && ends[i].lane == Lane::send &&

@@ -43,7 +43,6 @@ constexpr std::string_view name_of(Pass pass) {
 // ---
 // What a rank does around attention in a recorded training step, part by part, on a lane of its
 // own. The spans of one rank nest or don't overlap.
-
 // `attention` is all of a layer's attention: norm, projections, and the ring, which is a span of
 // its own inside it.
 enum class ModelPart : std::uint8_t { embedding, attention, ring, mlp, head, reduction, update };
@@ -82,9 +81,8 @@ struct RecordedLayer {
 };
 
 // ---
-// What the warps of a kernel do on some multiprocessors, as the kernel itself stamps it while it
-// runs (`run --kernel-trace`). Each role on a multiprocessor has a lane, in which no spans overlap.
-
+// What the warps of a kernel do on some multiprocessors, as the kernel itself stamps it (`run
+// --kernel-trace`). Each role on a multiprocessor has a lane, in which no spans overlap.
 // A part ends when the role goes on to the next. A consumer waits for its turn at the tensor cores
 // (`turn`) or for K; `scores` and `output` are what it then waits for of S = Q K^T and O += P V,
 // whose products may run under other parts too. `fetch` is the producer's: until a copy has begun.
@@ -136,8 +134,7 @@ struct KernelSpan {
   std::int32_t key_tile = -1;  // -1: of the whole item, which is a tile of query rows
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
-  std::int64_t ticks =
-      0;  // of the kernel's own clock: nanoseconds, on the model of a GPU its steps
+  std::int64_t ticks = 0;  // of the kernel's clock: nanoseconds, on the model of a GPU its steps
   Pass pass = Pass::forward;
 
   // Return the tile of the item, and the one that visits it, or -1.

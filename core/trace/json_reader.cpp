@@ -132,11 +132,10 @@ bool is_number(std::string_view text) {
     return p > begin;
   };
   if (p < end && *p == '-') ++p;
-  if (p < end && *p == '0') {
+  if (p < end && *p == '0')
     ++p;
-  } else if (!digits()) {
+  else if (!digits())
     return false;
-  }
   if (p < end && *p == '.') {
     ++p;
     if (!digits()) return false;

@@ -60,7 +60,7 @@ class Unpacker {
     if constexpr (std::is_enum_v<T>) {
       std::underlying_type_t<T> number{};
       (*this)(number);
-      if (number > static_cast<int>(highest(T{}))) refuse();
+      if (number >= std::size(all_like(T{}))) refuse();
       value = static_cast<T>(number);
     } else {
       std::memcpy(&value, left_.data(), sizeof(T));
@@ -73,7 +73,7 @@ class Unpacker {
     std::uint64_t count = 0;
     (*this)(count);
     if (count > left_.size() / kLeastBytes) refuse();
-    list.resize(static_cast<std::size_t>(count));
+    list.resize(count);
     for (T& item : list) for_fields(item, *this);
   }
   void expect_end() const {
@@ -84,12 +84,6 @@ class Unpacker {
   }
 
  private:
-  static constexpr Lane highest(Lane) { return Lane::wait; }
-  static constexpr Pass highest(Pass) { return Pass::backward; }
-  static constexpr Payload highest(Payload) { return Payload::dkv; }
-  static constexpr ModelPart highest(ModelPart) { return ModelPart::update; }
-  static constexpr KernelPart highest(KernelPart) { return KernelPart::epilogue; }
-
   std::string_view left_;
 };
 
@@ -113,8 +107,7 @@ RankEvents unpack_rank_events(std::string_view bytes) {
   return of_rank;
 }
 
-void add_rank(Recording& recording, int rank, RankEvents of_rank) {
-  const auto r = static_cast<std::size_t>(rank);
+void add_rank(Recording& recording, int r, RankEvents of_rank) {
   recording.events.at(r) = std::move(of_rank.events);
   recording.dropped.at(r) = of_rank.dropped;
   recording.info.clock_error_ns.at(r) = of_rank.clock_error_ns;

@@ -37,16 +37,6 @@ int steps_of(const Trace& trace, Pass pass) {
   return steps;
 }
 
-}  // namespace
-
-int step_count(const Trace& trace) {
-  return steps_of(trace, Pass::forward) + steps_of(trace, Pass::backward);
-}
-
-int forward_step_count(const Trace& trace) { return steps_of(trace, Pass::forward); }
-
-namespace {
-
 // Of slices that begin at once, the longest contains the others, except those that take no time,
 // which come before it.
 bool comes_before(const TraceEvent& a, const TraceEvent& b) {
@@ -55,104 +45,6 @@ bool comes_before(const TraceEvent& a, const TraceEvent& b) {
     return a.duration_ns() == 0 && b.duration_ns() != 0;
   return a.end_ns > b.end_ns;
 }
-
-}  // namespace
-
-std::uint32_t NameTable::number_of(std::string_view text) {
-  const auto found = numbers_.find(text);
-  if (found != numbers_.end()) return found->second;
-  const auto number = static_cast<std::uint32_t>(texts_.size());
-  texts_.emplace_back(text);
-  numbers_.emplace(texts_.back(), number);
-  return number;
-}
-
-std::vector<std::string> NameTable::take() {
-  numbers_.clear();
-  std::vector<std::string> texts(std::make_move_iterator(texts_.begin()),
-                                 std::make_move_iterator(texts_.end()));
-  texts_.clear();
-  return texts;
-}
-
-std::optional<std::int64_t> append_lane(Trace& trace, std::int64_t tid, std::string name,
-                                        std::size_t first, std::size_t count, bool is_span) {
-  const std::size_t rank = trace.ranks.size() - 1;
-  const std::span<TraceEvent> slices =
-      std::span((is_span ? trace.spans : trace.events)[rank]).subspan(first, count);
-  // Sorting takes memory for half of the slices, and recorders mostly write in order.
-  if (!std::is_sorted(slices.begin(), slices.end(), comes_before))
-    std::stable_sort(slices.begin(), slices.end(), comes_before);
-  std::optional<std::int64_t> overlap;
-  std::vector<std::uint16_t> row_of(slices.size());
-  std::vector<std::int64_t> ends;  // of each row's last slice
-  std::vector<std::uint32_t> counts;
-  for (std::size_t i = 0; i < slices.size(); ++i) {
-    const TraceEvent& slice = slices[i];
-    std::size_t row = 0;
-    for (std::size_t above = ends.size(); above-- > 0;)
-      if (ends[above] > slice.begin_ns && ends[above] >= slice.end_ns) {
-        row = above + 1;
-        break;
-      }
-    for (const std::int64_t end : ends)
-      if (!overlap && end > slice.begin_ns && end < slice.end_ns) overlap = slice.begin_ns;
-    while (row < ends.size() && ends[row] > slice.begin_ns) ++row;
-    if (row == kMaxRows)
-      throw InputError(
-          fmt::format("more than {} slices over each other on one thread at {} ns; "
-                      "at most {} accepted",
-                      kMaxRows, slice.begin_ns, kMaxRows));
-    if (row == ends.size()) {
-      ends.push_back(0);
-      counts.push_back(0);
-    }
-    ends[row] = slice.end_ns;
-    ++counts[row];
-    row_of[i] = static_cast<std::uint16_t>(row);
-  }
-  counts.resize(std::max<std::size_t>(counts.size(), 1));
-  const auto lane = static_cast<std::uint32_t>(trace.lanes.size());
-  trace.lanes.push_back({.rank = static_cast<std::uint32_t>(rank),
-                         .tid = tid,
-                         .name = std::move(name),
-                         .first_row = static_cast<std::uint32_t>(trace.rows.size()),
-                         .rows = static_cast<std::uint32_t>(counts.size())});
-  ++trace.ranks[rank].lanes;
-  std::vector<std::uint32_t> begins;  // of each row among the lane's slices
-  std::uint32_t begin = 0;
-  for (std::uint32_t depth = 0; depth < counts.size(); ++depth) {
-    begins.push_back(begin);
-    trace.rows.push_back(
-        {lane, depth, static_cast<std::uint32_t>(first) + begin, counts[depth], is_span});
-    begin += counts[depth];
-  }
-  if (counts.size() == 1) return overlap;
-  const std::vector<TraceEvent> by_begin(slices.begin(), slices.end());
-  for (std::size_t i = 0; i < by_begin.size(); ++i) slices[begins[row_of[i]]++] = by_begin[i];
-  return overlap;
-}
-
-void measure_extent(Trace& trace) {
-  std::int64_t begin = std::numeric_limits<std::int64_t>::max();
-  std::int64_t end = std::numeric_limits<std::int64_t>::min();
-  trace.slice_count = 0;
-  for (const auto* store : {&trace.events, &trace.spans})
-    for (const std::vector<TraceEvent>& slices : *store) {
-      trace.slice_count += slices.size();
-      for (const TraceEvent& slice : slices) {
-        begin = std::min(begin, slice.begin_ns);
-        end = std::max(end, slice.end_ns);
-      }
-    }
-  trace.begin_ns = trace.slice_count > 0 ? begin : 0;
-  trace.end_ns = trace.slice_count > 0 ? end : 0;
-}
-
-// ---
-// Our own recordings.
-
-namespace {
 
 constexpr std::size_t kRingLanes = std::size(kAllLanes);
 
@@ -295,6 +187,105 @@ Trace trace_of_ranks(Recording recording, const std::vector<RecordedMessage>& me
 
 }  // namespace
 
+int step_count(const Trace& trace) {
+  return steps_of(trace, Pass::forward) + steps_of(trace, Pass::backward);
+}
+
+int forward_step_count(const Trace& trace) { return steps_of(trace, Pass::forward); }
+
+std::uint32_t NameTable::number_of(std::string_view text) {
+  const auto found = numbers_.find(text);
+  if (found != numbers_.end()) return found->second;
+  const auto number = static_cast<std::uint32_t>(texts_.size());
+  texts_.emplace_back(text);
+  numbers_.emplace(texts_.back(), number);
+  return number;
+}
+
+std::vector<std::string> NameTable::take() {
+  numbers_.clear();
+  std::vector<std::string> texts(std::make_move_iterator(texts_.begin()),
+                                 std::make_move_iterator(texts_.end()));
+  texts_.clear();
+  return texts;
+}
+
+std::optional<std::int64_t> append_lane(Trace& trace, std::int64_t tid, std::string name,
+                                        std::size_t first, std::size_t count, bool is_span) {
+  const std::size_t rank = trace.ranks.size() - 1;
+  const std::span<TraceEvent> slices =
+      std::span((is_span ? trace.spans : trace.events)[rank]).subspan(first, count);
+  // Sorting takes memory for half of the slices, and recorders mostly write in order.
+  if (!std::ranges::is_sorted(slices, comes_before)) std::ranges::stable_sort(slices, comes_before);
+  std::optional<std::int64_t> overlap;
+  std::vector<std::uint16_t> row_of(slices.size());
+  std::vector<std::int64_t> ends;  // of each row's last slice
+  std::vector<std::uint32_t> counts;
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    const TraceEvent& slice = slices[i];
+    std::size_t row = 0;
+    for (std::size_t above = ends.size(); above-- > 0;)
+      if (ends[above] > slice.begin_ns && ends[above] >= slice.end_ns) {
+        row = above + 1;
+        break;
+      }
+    for (const std::int64_t end : ends)
+      if (!overlap && end > slice.begin_ns && end < slice.end_ns) overlap = slice.begin_ns;
+    while (row < ends.size() && ends[row] > slice.begin_ns) ++row;
+    if (row == kMaxRows)
+      throw InputError(
+          fmt::format("more than {} slices over each other on one thread at {} ns; "
+                      "at most {} accepted",
+                      kMaxRows, slice.begin_ns, kMaxRows));
+    if (row == ends.size()) {
+      ends.push_back(0);
+      counts.push_back(0);
+    }
+    ends[row] = slice.end_ns;
+    ++counts[row];
+    row_of[i] = static_cast<std::uint16_t>(row);
+  }
+  counts.resize(std::max<std::size_t>(counts.size(), 1));
+  const auto lane = static_cast<std::uint32_t>(trace.lanes.size());
+  trace.lanes.push_back({.rank = static_cast<std::uint32_t>(rank),
+                         .tid = tid,
+                         .name = std::move(name),
+                         .first_row = static_cast<std::uint32_t>(trace.rows.size()),
+                         .rows = static_cast<std::uint32_t>(counts.size())});
+  ++trace.ranks[rank].lanes;
+  std::vector<std::uint32_t> begins;  // of each row among the lane's slices
+  std::uint32_t begin = 0;
+  for (std::uint32_t depth = 0; depth < counts.size(); ++depth) {
+    begins.push_back(begin);
+    trace.rows.push_back(
+        {lane, depth, static_cast<std::uint32_t>(first) + begin, counts[depth], is_span});
+    begin += counts[depth];
+  }
+  if (counts.size() == 1) return overlap;
+  const std::vector<TraceEvent> by_begin(slices.begin(), slices.end());
+  for (std::size_t i = 0; i < by_begin.size(); ++i) slices[begins[row_of[i]]++] = by_begin[i];
+  return overlap;
+}
+
+void measure_extent(Trace& trace) {
+  std::int64_t begin = std::numeric_limits<std::int64_t>::max();
+  std::int64_t end = std::numeric_limits<std::int64_t>::min();
+  trace.slice_count = 0;
+  for (const auto* store : {&trace.events, &trace.spans})
+    for (const std::vector<TraceEvent>& slices : *store) {
+      trace.slice_count += slices.size();
+      for (const TraceEvent& slice : slices) {
+        begin = std::min(begin, slice.begin_ns);
+        end = std::max(end, slice.end_ns);
+      }
+    }
+  trace.begin_ns = trace.slice_count > 0 ? begin : 0;
+  trace.end_ns = trace.slice_count > 0 ? end : 0;
+}
+
+// ---
+// Our own recordings.
+
 Trace to_trace(Recording recording, const std::vector<RecordedMessage>& messages,
                std::string path) {
   std::vector<int> ranks(recording.events.size());
@@ -309,8 +300,7 @@ Trace to_trace(Recording recording, std::string path) {
 
 Trace sample_trace(Recording recording, const std::vector<int>& ranks, std::string path) {
   std::vector<std::vector<TraceEvent>> kept;
-  for (const int rank : ranks)
-    kept.push_back(std::move(recording.events[static_cast<std::size_t>(rank)]));
+  for (const int rank : ranks) kept.push_back(std::move(recording.events[rank]));
   recording.events = std::move(kept);
   recording.samples.clear();
   const std::vector<RecordedMessage> messages = messages_of(recording);

@@ -10,8 +10,12 @@
 #include <string>
 #include <system_error>
 
+#include "core/base/text.h"
+
 namespace ringscope {
 namespace {
+
+constexpr std::size_t kMostShown = 40;  // bytes of a value in a message
 
 constexpr std::string_view kNames[] = {
 #define RINGSCOPE_NAME(place, field, name) name,
@@ -114,14 +118,6 @@ std::optional<std::int64_t> nanoseconds_of(std::string_view text) {
   return static_cast<std::int64_t>(ns);
 }
 
-// Return `text` for a message, on one line and not too long.
-std::string shown(std::string_view text) {
-  std::string result;
-  for (const char c : text.substr(0, 40)) result += c >= ' ' && c <= '~' ? c : '?';
-  if (text.size() > 40) result += "...";
-  return result;
-}
-
 }  // namespace
 
 std::string_view name_of(EventField field) { return kNames[static_cast<std::size_t>(field)]; }
@@ -150,13 +146,12 @@ void TraceFields::refuse_missing(EventField field) const {
 void TraceFields::refuse(EventField field, std::string_view accepted) const {
   const Value& given = value(field);
   std::string spelled;
-  if (given.token == JsonToken::string) {
-    spelled = '"' + shown(given.text) + '"';
-  } else if (given.token == JsonToken::number || given.token == JsonToken::literal) {
-    spelled = given.exact ? fmt::format("{}", given.number) : shown(given.text);
-  } else {
+  if (given.token == JsonToken::string)
+    spelled = '"' + printable(given.text, kMostShown) + '"';
+  else if (given.token == JsonToken::number || given.token == JsonToken::literal)
+    spelled = given.exact ? fmt::format("{}", given.number) : printable(given.text, kMostShown);
+  else
     spelled = given.token == JsonToken::begin_object ? "an object" : "an array";
-  }
   fail_at(given.at, fmt::format("{} given for {}; {} accepted", spelled, name_of(field), accepted));
 }
 
@@ -235,13 +230,12 @@ std::optional<std::int64_t> TraceFields::any_time(EventField field) const {
   if (!has(field)) return std::nullopt;
   const Value& given = value(field);
   std::optional<std::int64_t> ns;
-  if (given.exact) {
+  if (given.exact)
     ns = given.number;
-  } else if (given.token == JsonToken::number || given.token == JsonToken::string) {
+  else if (given.token == JsonToken::number || given.token == JsonToken::string)
     ns = nanoseconds_of(given.text);
-  } else if (given.token == JsonToken::literal && given.text == "null") {
+  else if (given.token == JsonToken::literal && given.text == "null")
     return std::nullopt;
-  }
   if (!ns || *ns < 0) refuse(field, fmt::format("microseconds from 0 to {}", kMaxTraceNs / 1000));
   return ns;
 }
