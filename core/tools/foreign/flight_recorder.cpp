@@ -50,17 +50,12 @@ class PlainValues {
   }
   std::int64_t integer(const PlainValue* dict, std::string_view key, std::int64_t otherwise) const {
     const PlainValue* const value = find(dict, key);
-    return value != nullptr &&
-                   (value->kind == PlainKind::integer || value->kind == PlainKind::boolean)
-               ? value->integer
-               : otherwise;
+    const PlainKind kind = value != nullptr ? value->kind : PlainKind::none;
+    return kind == PlainKind::integer || kind == PlainKind::boolean ? value->integer : otherwise;
   }
   static std::string spelled(const PlainValue& value) {
     if (value.kind == PlainKind::integer) return std::to_string(value.integer);
-    std::string text(value.text.substr(0, kMaxSpelled));
-    for (char& c : text)
-      if (c < ' ' || c > '~') c = '?';
-    return text;
+    return printable(value.text.substr(0, kMaxSpelled));
   }
 
  protected:
@@ -75,11 +70,10 @@ class PickleReader : public PlainValues {
   const PlainValue& read() {
     while (true) {
       op_at_ = at_;
-      const auto op = static_cast<unsigned char>(take(1)[0]);
-      if (op == '.') break;
+      const char op = take(1)[0];
+      if (op == '.') return at(top());
       execute(op);
     }
-    return at(top());
   }
 
  private:
@@ -106,6 +100,9 @@ class PickleReader : public PlainValues {
   }
   void push(PlainKind kind, std::int64_t integer = 0, std::string_view text = {}) {
     push(PlainValue{.kind = kind, .integer = integer, .text = text, .items = {}});
+  }
+  void push_integer(std::uint64_t bits) {
+    push(PlainKind::integer, static_cast<std::int64_t>(bits));
   }
   std::uint32_t top() const {
     if (stack_.empty()) refuse("no value on the pickle's stack; one accepted");
@@ -158,17 +155,17 @@ class PickleReader : public PlainValues {
     std::uint64_t value = size > 0 && (bytes.back() & 0x80) != 0 ? ~std::uint64_t{0} : 0;
     for (std::size_t i = std::min<std::size_t>(size, 8); i-- > 0;)
       value = value << 8 | static_cast<unsigned char>(bytes[i]);
-    push(PlainKind::integer, size > 8 ? INT64_MAX : static_cast<std::int64_t>(value));
+    push_integer(size > 8 ? INT64_MAX : value);
   }
 
-  // An instruction by its name in Python's pickletools, and what it does.
+  // Instructions that do the same, by their codes. Python's pickletools describes them.
   struct Instruction {
-    unsigned char code;
-    const char* name;
+    std::string_view codes;
     void (*run)(PickleReader& pickle);
   };
   static const Instruction kInstructions[];
-  void execute(unsigned char code);
+
+  void execute(char code);
 
   std::string_view bytes_;
   std::size_t at_ = 0, op_at_ = 0;
@@ -178,64 +175,53 @@ class PickleReader : public PlainValues {
 
 // Those that build plain values. All others may import and run code.
 const PickleReader::Instruction PickleReader::kInstructions[] = {
-    {0x80, "PROTO", [](PickleReader& p) { p.check_protocol(p.number(1)); }},
-    {0x95, "FRAME", [](PickleReader& p) { p.number(8); }},
-    // Numbers and texts.
-    {'N', "NONE", [](PickleReader& p) { p.push(PlainKind::none); }},
-    {0x88, "NEWTRUE", [](PickleReader& p) { p.push(PlainKind::boolean, 1); }},
-    {0x89, "NEWFALSE", [](PickleReader& p) { p.push(PlainKind::boolean, 0); }},
-    {'J', "BININT",
-     [](PickleReader& p) { p.push(PlainKind::integer, static_cast<std::int32_t>(p.number(4))); }},
-    {'K', "BININT1",
-     [](PickleReader& p) { p.push(PlainKind::integer, static_cast<std::int64_t>(p.number(1))); }},
-    {'M', "BININT2",
-     [](PickleReader& p) { p.push(PlainKind::integer, static_cast<std::int64_t>(p.number(2))); }},
-    {0x8a, "LONG1", [](PickleReader& p) { p.long_number(p.number(1)); }},
-    {0x8b, "LONG4", [](PickleReader& p) { p.long_number(p.number(4)); }},
-    {'G', "BINFLOAT", [](PickleReader& p) { p.take(8), p.push(PlainKind::real); }},
-    {'U', "SHORT_BINSTRING", [](PickleReader& p) { p.push_text(1); }},
-    {'T', "BINSTRING", [](PickleReader& p) { p.push_text(4); }},
-    {'C', "SHORT_BINBYTES", [](PickleReader& p) { p.push_text(1); }},
-    {'B', "BINBYTES", [](PickleReader& p) { p.push_text(4); }},
-    {0x8e, "BINBYTES8", [](PickleReader& p) { p.push_text(8); }},
-    {0x8c, "SHORT_BINUNICODE", [](PickleReader& p) { p.push_text(1); }},
-    {'X', "BINUNICODE", [](PickleReader& p) { p.push_text(4); }},
-    {0x8d, "BINUNICODE8", [](PickleReader& p) { p.push_text(8); }},
-    // Lists, tuples and sets, which are all lists here, and dicts.
-    {'(', "MARK", [](PickleReader& p) { p.push(PlainKind::mark); }},
-    {']', "EMPTY_LIST", [](PickleReader& p) { p.push(PlainKind::list); }},
-    {')', "EMPTY_TUPLE", [](PickleReader& p) { p.push(PlainKind::list); }},
-    {0x8f, "EMPTY_SET", [](PickleReader& p) { p.push(PlainKind::list); }},
-    {'}', "EMPTY_DICT", [](PickleReader& p) { p.push(PlainKind::dict); }},
-    {'l', "LIST", [](PickleReader& p) { p.make(PlainKind::list, p.pop_to_mark()); }},
-    {'t', "TUPLE", [](PickleReader& p) { p.make(PlainKind::list, p.pop_to_mark()); }},
-    {0x91, "FROZENSET", [](PickleReader& p) { p.make(PlainKind::list, p.pop_to_mark()); }},
-    {'d', "DICT", [](PickleReader& p) { p.make(PlainKind::dict, p.pop_to_mark()); }},
-    {0x85, "TUPLE1", [](PickleReader& p) { p.make(PlainKind::list, p.pop(1)); }},
-    {0x86, "TUPLE2", [](PickleReader& p) { p.make(PlainKind::list, p.pop(2)); }},
-    {0x87, "TUPLE3", [](PickleReader& p) { p.make(PlainKind::list, p.pop(3)); }},
-    {'a', "APPEND", [](PickleReader& p) { p.extend(PlainKind::list, p.pop(1)); }},
-    {'e', "APPENDS", [](PickleReader& p) { p.extend(PlainKind::list, p.pop_to_mark()); }},
-    {0x90, "ADDITEMS", [](PickleReader& p) { p.extend(PlainKind::list, p.pop_to_mark()); }},
-    {'s', "SETITEM", [](PickleReader& p) { p.extend(PlainKind::dict, p.pop(2)); }},
-    {'u', "SETITEMS", [](PickleReader& p) { p.extend(PlainKind::dict, p.pop_to_mark()); }},
+    {"\x80", [](PickleReader& p) { p.check_protocol(p.number(1)); }},
+    {"\x95", [](PickleReader& p) { p.number(8); }},  // the length of a frame
+    // Numbers.
+    {"N", [](PickleReader& p) { p.push(PlainKind::none); }},
+    {"\x88", [](PickleReader& p) { p.push(PlainKind::boolean, 1); }},
+    {"\x89", [](PickleReader& p) { p.push(PlainKind::boolean, 0); }},
+    {"J", [](PickleReader& p) { p.push_integer(static_cast<std::int32_t>(p.number(4))); }},
+    {"K", [](PickleReader& p) { p.push_integer(p.number(1)); }},
+    {"M", [](PickleReader& p) { p.push_integer(p.number(2)); }},
+    {"\x8a", [](PickleReader& p) { p.long_number(p.number(1)); }},
+    {"\x8b", [](PickleReader& p) { p.long_number(p.number(4)); }},
+    {"G", [](PickleReader& p) { p.take(8), p.push(PlainKind::real); }},
+    // Bytes and texts, behind a length of 1, 4 or 8 bytes.
+    {"UC\x8c", [](PickleReader& p) { p.push_text(1); }},
+    {"TBX", [](PickleReader& p) { p.push_text(4); }},
+    {"\x8e\x8d", [](PickleReader& p) { p.push_text(8); }},
+    // Lists, tuples and sets, which are all lists here, and dicts: empty ones, those of all down to
+    // the mark or of the last one to three, and what joins one.
+    {"(", [](PickleReader& p) { p.push(PlainKind::mark); }},
+    {"])\x8f", [](PickleReader& p) { p.push(PlainKind::list); }},
+    {"}", [](PickleReader& p) { p.push(PlainKind::dict); }},
+    {"lt\x91", [](PickleReader& p) { p.make(PlainKind::list, p.pop_to_mark()); }},
+    {"d", [](PickleReader& p) { p.make(PlainKind::dict, p.pop_to_mark()); }},
+    {"\x85", [](PickleReader& p) { p.make(PlainKind::list, p.pop(1)); }},
+    {"\x86", [](PickleReader& p) { p.make(PlainKind::list, p.pop(2)); }},
+    {"\x87", [](PickleReader& p) { p.make(PlainKind::list, p.pop(3)); }},
+    {"a", [](PickleReader& p) { p.extend(PlainKind::list, p.pop(1)); }},
+    {"e\x90", [](PickleReader& p) { p.extend(PlainKind::list, p.pop_to_mark()); }},
+    {"s", [](PickleReader& p) { p.extend(PlainKind::dict, p.pop(2)); }},
+    {"u", [](PickleReader& p) { p.extend(PlainKind::dict, p.pop_to_mark()); }},
     // The stack, and values that are kept to be used again.
-    {'0', "POP", [](PickleReader& p) { p.pop(1); }},
-    {'1', "POP_MARK", [](PickleReader& p) { p.pop_to_mark(); }},
-    {'q', "BINPUT", [](PickleReader& p) { p.memo_[p.number(1)] = p.top(); }},
-    {'r', "LONG_BINPUT", [](PickleReader& p) { p.memo_[p.number(4)] = p.top(); }},
-    {0x94, "MEMOIZE", [](PickleReader& p) { p.memo_.emplace(p.memo_.size(), p.top()); }},
-    {'h', "BINGET", [](PickleReader& p) { p.recall(p.number(1)); }},
-    {'j', "LONG_BINGET", [](PickleReader& p) { p.recall(p.number(4)); }},
+    {"0", [](PickleReader& p) { p.pop(1); }},
+    {"1", [](PickleReader& p) { p.pop_to_mark(); }},
+    {"q", [](PickleReader& p) { p.memo_[p.number(1)] = p.top(); }},
+    {"r", [](PickleReader& p) { p.memo_[p.number(4)] = p.top(); }},
+    {"\x94", [](PickleReader& p) { p.memo_.emplace(p.memo_.size(), p.top()); }},
+    {"h", [](PickleReader& p) { p.recall(p.number(1)); }},
+    {"j", [](PickleReader& p) { p.recall(p.number(4)); }},
 };
 
-void PickleReader::execute(unsigned char code) {
+void PickleReader::execute(char code) {
   for (const Instruction& instruction : kInstructions)
-    if (instruction.code == code) return instruction.run(*this);
+    if (instruction.codes.find(code) != std::string_view::npos) return instruction.run(*this);
   refuse(
       fmt::format("pickle instruction 0x{:02x}, which may run code; plain values (lists, dicts, "
                   "numbers, texts) accepted",
-                  code));
+                  static_cast<unsigned char>(code)));
 }
 
 // Reads the same values from a JSON text.
@@ -297,11 +283,9 @@ std::vector<int> members_of(const PlainValues& values, const PlainValue& list) {
 FlightOp op_of(const PlainValues& values, const PlainValue* entry) {
   FlightOp op;
   const PlainValue* const group = values.find(entry, "process_group");
-  if (group != nullptr && group->kind == PlainKind::list && !group->items.empty()) {
-    op.group = PlainValues::spelled(values.at(group->items[0]));
-  } else {
-    op.group = values.text(entry, "pg_name");
-  }
+  op.group = group != nullptr && group->kind == PlainKind::list && !group->items.empty()
+                 ? PlainValues::spelled(values.at(group->items[0]))
+                 : values.text(entry, "pg_name");
   op.group_id = values.integer(entry, "pg_id", -1);
   op.name = values.text(entry, "profiling_name");
   if (const std::size_t colon = op.name.find(':'); colon != std::string::npos)
@@ -394,7 +378,7 @@ class Hang {
     if (!absent.empty())
       why.notes.push_back(
           fmt::format("No dump of {}, in which others wait.", numbers_text("rank", absent)));
-    std::stable_sort(culprits.begin(), culprits.end(), [&](int a, int b) {
+    std::ranges::stable_sort(culprits, [&](int a, int b) {
       return ranks_.at(a).waiting.size() > ranks_.at(b).waiting.size();
     });
     for (const int rank : culprits) why.findings.push_back(fault_of(rank));
@@ -435,16 +419,15 @@ class Hang {
     for (const int peer : peers) {
       if (peer == rank) continue;
       Standing& other = ranks_[peer];
-      const auto at =
-          std::find_if(other.pending.begin(), other.pending.end(), [&](const FlightOp* theirs) {
-            return theirs->group == op.group && theirs->is_p2p == op.is_p2p &&
-                   (op.is_p2p ? theirs->name == counterpart : theirs->sequence == op.sequence);
-          });
+      const auto at = std::ranges::find_if(other.pending, [&](const FlightOp* theirs) {
+        return theirs->group == op.group && theirs->is_p2p == op.is_p2p &&
+               (op.is_p2p ? theirs->name == counterpart : theirs->sequence == op.sequence);
+      });
       if (static_cast<std::size_t>(at - other.pending.begin()) < other.front) {
         if (!op.is_p2p && (*at)->name != op.name) note_odd(op, members);
         continue;
       }
-      if (at == other.pending.end() && !op.is_p2p && has_passed(other, op)) {
+      if (at == other.pending.end() && !op.is_p2p && has_passed(other.dump, op)) {
         standing.beyond.push_back(peer);
         continue;
       }
@@ -459,16 +442,13 @@ class Hang {
     }
   }
 
-  static bool has_passed(const Standing& standing, const FlightOp& op) {
-    if (standing.dump == nullptr) return false;
-    for (const FlightOp& own : standing.dump->ops) {
-      if (own.group != op.group || own.is_p2p) continue;
-      if (own.completed && own.sequence >= op.sequence) return true;
-      const auto status = standing.dump->last_completed.find(own.group_id);
-      if (status != standing.dump->last_completed.end() && status->second >= op.sequence)
-        return true;
-    }
-    return false;
+  static bool has_passed(const FlightDump* dump, const FlightOp& op) {
+    return dump != nullptr && std::ranges::any_of(dump->ops, [&](const FlightOp& own) {
+             if (own.group != op.group || own.is_p2p) return false;
+             const auto status = dump->last_completed.find(own.group_id);
+             return (own.completed && own.sequence >= op.sequence) ||
+                    (status != dump->last_completed.end() && status->second >= op.sequence);
+           });
   }
 
   // Mark the ranks that call an operation otherwise than most of the group.
@@ -546,8 +526,8 @@ class Hang {
 
 FlightDump parse_flight_dump(std::string_view bytes, int rank) {
   const bool is_json = bytes.starts_with('{');
-  PickleReader pickle(is_json ? std::string_view() : bytes);
-  JsonValues json(is_json ? bytes : std::string_view());
+  PickleReader pickle(bytes);
+  JsonValues json(bytes);
   const PlainValue* const top = is_json ? &json.read() : &pickle.read();
   const PlainValues& values = is_json ? static_cast<const PlainValues&>(json) : pickle;
   const PlainValue* const entries = values.find(top, "entries");

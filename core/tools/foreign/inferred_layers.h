@@ -3,7 +3,6 @@
 // them as a recording.
 #pragma once
 
-#include <array>
 #include <optional>
 #include <string>
 #include <utility>
@@ -108,9 +107,12 @@ struct InferredLayers {
     return gathers && !has_blocks && (pass == Pass::backward || early_kernels == 0);
   }
   Index pairs_of(int rank, int owner, const std::vector<ProfiledSpan>& kernels) const;
-};
 
-// Write a layer as a recording. Add to its notes.
-Recording recording_of(InferredLayers& layers, Index layer);
+  // Return a layer as a recording, and add to the notes.
+  Recording recording_of(Index layer);
+  void write_rank(Recording& recording, int rank, Index layer, Pass pass) const;
+  void estimate_moves(Recording& recording);
+  std::string turns_because(Index layer) const;
+};
 
 }  // namespace ringscope

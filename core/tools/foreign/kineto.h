@@ -125,11 +125,10 @@ struct InferredRing {
   std::size_t shown = 0;                   // the one that was recorded
 };
 
-// Find the ring in the profiles of a job's ranks: how many kernels a rank runs for its own block, for
-// those of lower ranks and for those of higher ones is guessed, and the guess whose order of kernels
-// and transfers fits is taken. One layer is shown, the median one, but not the first of several, in
-// which ranks begin when their profilers do. Rows a rank, and bytes, that no file gives are
-// placeholders, because only ratios matter.
+// Find the ring in the profiles of a job's ranks: of guesses how many kernels a rank runs for its own block,
+// for those of lower ranks and of higher ones, the one whose order of kernels and transfers fits is taken.
+// One layer is shown, the median one. Rows a rank, and bytes, that no file gives are placeholders, because
+// only ratios matter.
 InferredRing infer_ring(const std::vector<RankProfile>& ranks);
 
 }  // namespace ringscope

@@ -23,9 +23,6 @@ constexpr double kLeastFit = 0.8;     // of kernels in the order of a ring
 constexpr double kMostUneven = 1.15;  // of equal work: a few rows more, or what kernels vary by
 constexpr double kLeastTrend = 0.05;  // of the time of layers
 
-bool begins_before(const ProfiledSpan& a, const ProfiledSpan& b) { return a.begin_ns < b.begin_ns; }
-bool by_order(const ProfiledSpan& a, const ProfiledSpan& b) { return a.order < b.order; }
-
 // Join the sends and receives that belong together: the k-th send and the k-th receive, or, if there
 // are not as many of both or they are one kernel, what is under way together: a block's are started
 // together, and the next block's can't begin before it has come.
@@ -36,7 +33,7 @@ std::vector<ProfiledSpan> batches_of(const std::vector<ProfiledSpan>& transfers)
     if (span.receives) receives.push_back(span);
   }
   for (auto* ends : {&sends, &receives})
-    std::stable_sort(ends->begin(), ends->end(), begins_before);
+    std::ranges::stable_sort(*ends, {}, &ProfiledSpan::begin_ns);
   std::vector<ProfiledSpan> batches;
   if (sends.size() == receives.size()) {
     for (std::size_t i = 0; i < sends.size(); ++i) {
@@ -48,7 +45,7 @@ std::vector<ProfiledSpan> batches_of(const std::vector<ProfiledSpan>& transfers)
   }
   std::vector<ProfiledSpan> all = std::move(sends);
   all.insert(all.end(), receives.begin(), receives.end());
-  std::stable_sort(all.begin(), all.end(), begins_before);
+  std::ranges::stable_sort(all, {}, &ProfiledSpan::begin_ns);
   for (const ProfiledSpan& span : all) {
     if (!batches.empty() && span.begin_ns < batches.back().end_ns) {
       batches.back().end_ns = std::max(batches.back().end_ns, span.end_ns);
@@ -79,7 +76,7 @@ class RingInference : private InferredLayers {
         notes.push_back("Profiles do not give processor time: ranks that share cores look slow.");
       ring.layers = layer_times();
       ring.shown = median_of_layers(ring.layers);
-      ring.recording = recording_of(*this, static_cast<Index>(ring.shown));
+      ring.recording = recording_of(static_cast<Index>(ring.shown));
     } catch (const NoRing& no_ring) {
       notes.insert(notes.begin(), "No ring was inferred: " + no_ring.because);
     }
@@ -148,7 +145,7 @@ class RingInference : private InferredLayers {
         for (ProfiledSpan& span : *spans)
           if (device_transfers != on_device) span.order = span.begin_ns;
       for (auto* spans : {&rank.attention[0], &rank.attention[1], &rank.gathers})
-        std::stable_sort(spans->begin(), spans->end(), by_order);
+        std::ranges::stable_sort(*spans, {}, &ProfiledSpan::order);
     }
     // Take the lengths as known if they are those of a problem that we can count in.
     shape = ranks[0].profile->shape;
@@ -298,7 +295,7 @@ class RingInference : private InferredLayers {
         return false;
       const auto launched = [&](const ProfiledSpan& kernel) {
         const auto is_earlier = [&](const auto& batch) { return batch.order < kernel.order; };
-        return std::count_if(rank.batches.begin(), rank.batches.end(), is_earlier);
+        return std::ranges::count_if(rank.batches, is_earlier);
       };
       std::vector<Index> earlier;
       for (const ProfiledSpan& kernel : kernels) earlier.push_back(launched(kernel));
@@ -332,7 +329,7 @@ class RingInference : private InferredLayers {
       }
       pairs.push_back(g.higher == 0 ? sum / (rank + 0.5) : sum);
     }
-    const auto [least, most] = std::minmax_element(pairs.begin(), pairs.end());
+    const auto [least, most] = std::ranges::minmax_element(pairs);
     return *most > kMostUneven * *least;
   }
 
@@ -484,7 +481,7 @@ class RingInference : private InferredLayers {
     if (layers.empty())
       for (const LayerPass* forward : open) layers.emplace_back(forward, nullptr);
     if (layers.empty()) throw NoRing{"no forward pass is whole."};
-    std::sort(layers.begin(), layers.end());
+    std::ranges::sort(layers);
   }
 
   // Find out whether blocks go to the next rank or to the previous one. Throw NoRing if neither can be.
@@ -640,7 +637,7 @@ class RingInference : private InferredLayers {
             if (on_device || gathers) require(rank, sent->end_ns, to, got->begin_ns);
           }
     }
-    const std::int64_t most = *std::max_element(moved.begin(), moved.end());
+    const std::int64_t most = *std::ranges::max_element(moved);
     if (most > 0)
       notes.push_back(
           fmt::format("Clocks were moved by up to {}, so that no transfer ends before it began{}.",
@@ -658,9 +655,8 @@ class RingInference : private InferredLayers {
       // The profiler's steps part iterations, or else that a backward pass came before.
       const auto number =
           begun.size() > 1
-              ? std::max<Index>(0, std::count_if(begun.begin(), begun.end(),
-                                                 [&](auto ns) { return ns <= first; }) -
-                                       1)
+              ? std::max<Index>(
+                    0, std::ranges::count_if(begun, [&](auto ns) { return ns <= first; }) - 1)
           : forward != passes.data() && (forward - 1)->pass == Pass::backward ? iteration + 1
                                                                               : iteration;
       if (number != iteration) layer = 0;
@@ -682,7 +678,7 @@ class RingInference : private InferredLayers {
         }
         time.seconds += 1e-9 * static_cast<double>(end - begin);
       }
-      const auto slowest = std::max_element(computed.begin(), computed.end());
+      const auto slowest = std::ranges::max_element(computed);
       time.slowest_rank = static_cast<int>(slowest - computed.begin());
       time.slowness = *slowest / std::max(1.0, median_of(computed));
       times.push_back(time);
@@ -696,9 +692,7 @@ class RingInference : private InferredLayers {
     if (times.size() == 1) return 0;
     std::vector<std::size_t> order(times.size() - 1);
     std::iota(order.begin(), order.end(), 1);
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      return times[a].seconds < times[b].seconds;
-    });
+    std::ranges::stable_sort(order, {}, [&](std::size_t i) { return times[i].seconds; });
     const std::size_t middle = order[order.size() / 2], slowest = order.back();
     const auto name = [&](std::size_t i) {
       const std::string layer = fmt::format("layer {}", times[i].layer);

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <fstream>
 #include <iterator>
-#include <limits>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -21,48 +21,28 @@ namespace ringscope {
 namespace {
 
 // ---
-// Turns the events of traces that are not ours into slices: slices from X events and from pairs of
-// B and E, names and order from metadata. It counts and ignores what is odd but harmless, and refuses
-// what would put a slice in the wrong place.
-
-std::string trimmed(std::string text) {
-  while (!text.empty() && text.back() == ' ') text.pop_back();
-  return text;
-}
-
-// ---
 // The dialect of PyTorch's profiler (Kineto). The kernel of an NCCL collective carries in its args
 // "Collective name", "dtype", "In msg nelems", "Out msg nelems" and, for point-to-point, "Src Rank"
 // or "Dst Rank", which is the peer's rank in the job. Where the profiler can't tell, because grouped
 // sends and receives are one kernel, only the kernel's name says that it communicates.
 
+// Of events on a device's stream, so that their lane is a stream, and of others.
 constexpr std::string_view kDeviceCategories[] = {"kernel", "gpu_memcpy", "gpu_memset",
                                                   "gpu_user_annotation"};
 constexpr std::string_view kHostCategories[] = {"cuda_runtime", "cuda_driver", "cpu_op",
                                                 "user_annotation", "python_function"};
 
+template <class Categories>
+bool is_among(std::string_view category, const Categories& all) {
+  return std::ranges::find(all, category) != std::end(all);
+}
+
 bool is_nccl_kernel(std::string_view name) {
-  return name.find("ncclDevKernel") != std::string_view::npos ||
-         name.find("ncclKernel") != std::string_view::npos;
+  return name.find("ncclDevKernel") != name.npos || name.find("ncclKernel") != name.npos;
 }
 
 std::int32_t rank_or_unknown(std::optional<std::int64_t> rank) {
-  return rank && *rank >= 0 && *rank <= std::numeric_limits<std::int32_t>::max()
-             ? static_cast<std::int32_t>(*rank)
-             : -1;
-}
-
-// Return whether events of this category run on a device's stream, so that their lane is a stream.
-bool is_device_category(std::string_view category) {
-  return std::find(std::begin(kDeviceCategories), std::end(kDeviceCategories), category) !=
-         std::end(kDeviceCategories);
-}
-
-// Return whether only this profiler uses the category.
-bool is_profiler_category(std::string_view category) {
-  return is_device_category(category) ||
-         std::find(std::begin(kHostCategories), std::end(kHostCategories), category) !=
-             std::end(kHostCategories);
+  return rank && *rank >= 0 && *rank <= INT32_MAX ? static_cast<std::int32_t>(*rank) : -1;
 }
 
 // Set kind, peer and bytes of a device slice.
@@ -86,24 +66,38 @@ void describe_device_slice(std::string_view category, std::string_view name,
   }
 }
 
+// ---
+// Turns the events of traces that are not ours into slices: slices from X events and from pairs of
+// B and E, names and order from metadata. It counts and ignores what is odd but harmless, and refuses
+// what would put a slice in the wrong place.
+
 class ForeignEvents {
  public:
-  // Add one event.
-  void add(const TraceFields& fields);
+  void add(const TraceFields& fields) {
+    const std::string_view phase = fields.text_or_empty(EventField::ph);
+    if (phase == "X" || phase == "B" || phase == "E") add_slice(fields, phase[0]);
+    if (phase == "M") add_metadata(fields);
+  }
   std::size_t slices() const { return count_; }
   bool from_profiler() const { return from_profiler_; }
+
   // Return the trace after all events were added. If `rank` is set, all processes belong to it.
-  Trace finish(std::optional<std::int64_t> rank, std::uint64_t end);
+  Trace finish(std::optional<std::int64_t> rank, std::uint64_t end) {
+    if (count_ == 0)
+      fail_at(end, "no slices found; events of phase \"X\", or \"B\" with \"E\", accepted");
+    close_edges();
+    make_rows(rank);
+    measure_extent(trace_);
+    trace_.names = names_.take();
+    return std::move(trace_);
+  }
 
  private:
   // An Id is a process or thread as the file names it, by number or by text.
   struct Id {
     std::int64_t number = 0;
     std::string text;  // if empty, the number counts
-    bool operator==(const Id&) const = default;
-    bool operator<(const Id& other) const {
-      return std::tie(number, text) < std::tie(other.number, other.text);
-    }
+    auto operator<=>(const Id&) const = default;
     std::string name() const { return text.empty() ? std::to_string(number) : text; }
     // Return the number, and `otherwise` for what is named by text.
     std::int64_t number_or(std::int64_t otherwise) const {
@@ -112,7 +106,7 @@ class ForeignEvents {
   };
   struct Process {
     Id id;
-    std::string name;
+    std::string name = {};
     std::int64_t sort_index = 0;
   };
   // An Edge is a B or E event.
@@ -123,24 +117,171 @@ class ForeignEvents {
   struct Thread {
     std::uint32_t process = 0;
     Id id;
-    std::string name;
+    std::string name = {};
     std::int64_t sort_index = 0;
     bool device = false;
-    std::vector<TraceEvent> slices;
-    std::vector<Edge> edges;
+    std::deque<TraceEvent> slices = {};  // grows without moving what it has
+    std::vector<Edge> edges = {};
   };
-  static Id id_of(const TraceFields& fields, EventField field);
-  std::uint32_t process_of(const TraceFields& fields);
-  std::uint32_t thread_of(const TraceFields& fields);
-  void add_slice(const TraceFields& fields, char phase);
-  void add_metadata(const TraceFields& fields);
-  void close_edges();
-  void make_rows(std::optional<std::int64_t> rank);
+
+  static Id id_of(const TraceFields& fields, EventField field) {
+    if (const auto number = fields.any_integer(field)) return {*number, {}};
+    return {0, fields.any_text(field)};
+  }
+
+  std::uint32_t process_of(const TraceFields& fields) {
+    const Id id = id_of(fields, EventField::pid);
+    const auto [found, is_new] = process_numbers_.try_emplace(id, processes_.size());
+    if (is_new) processes_.push_back({id});
+    return found->second;
+  }
+
+  Thread& thread_of(const TraceFields& fields) {
+    // Try the last event's thread first, because it is the most likely one.
+    if (last_thread_ < threads_.size()) {
+      Thread& last = threads_[last_thread_];
+      const Id& pid = processes_[last.process].id;
+      if (last.id.text.empty() && pid.text.empty() &&
+          fields.any_integer(EventField::pid) == pid.number &&
+          fields.any_integer(EventField::tid) == last.id.number)
+        return last;
+    }
+    const std::uint32_t process = process_of(fields);
+    const Id id = id_of(fields, EventField::tid);
+    const auto [found, is_new] =
+        thread_numbers_.try_emplace(std::pair{process, id}, threads_.size());
+    if (is_new) threads_.push_back({process, id});
+    return threads_[last_thread_ = found->second];
+  }
+
+  void add_slice(const TraceFields& fields, char phase) {
+    TraceEvent slice = plain_slice();
+    const auto begin = fields.any_time(EventField::ts);
+    if (!begin) fail_at(fields.end(), "ts missing");
+    slice.begin_ns = slice.end_ns = *begin;
+    Thread& thread = thread_of(fields);
+    if (phase != 'E') {
+      const std::string_view category = fields.text_or_empty(EventField::cat);
+      const std::string_view name = fields.text_or_empty(EventField::name);
+      slice.name = names_.number_of(name);
+      const bool is_device = is_among(category, kDeviceCategories);
+      from_profiler_ = from_profiler_ || is_device || is_among(category, kHostCategories);
+      if (is_device) {
+        thread.device = true;
+        describe_device_slice(category, name, fields, slice);
+      }
+      ++count_;
+    }
+    if (phase == 'X') {
+      slice.end_ns += fields.any_time(EventField::dur).value_or(0);
+      fields.require_end(slice.end_ns);
+      thread.slices.push_back(slice);
+    } else {
+      thread.edges.push_back({slice, phase == 'B'});
+    }
+    last_ns_ = std::max(last_ns_, slice.end_ns);
+  }
+
+  void add_metadata(const TraceFields& fields) {
+    const std::string_view what = fields.text_or_empty(EventField::name);
+    const std::string_view name = fields.text_or_empty(EventField::given_name);
+    const std::int64_t index = fields.any_integer(EventField::sort_index).value_or(0);
+    if (what == "process_name")
+      processes_[process_of(fields)].name = name;
+    else if (what == "process_sort_index")
+      processes_[process_of(fields)].sort_index = index;
+    else if (what == "thread_name")
+      thread_of(fields).name = name.substr(0, name.find_last_not_of(' ') + 1);
+    else if (what == "thread_sort_index")
+      thread_of(fields).sort_index = index;
+  }
+
+  // Make slices of B and E events, thread by thread. An E ends the B that began last.
+  void close_edges() {
+    std::size_t without_begin = 0, without_end = 0;
+    for (Thread& thread : threads_) {
+      std::ranges::stable_sort(thread.edges, {}, [](const Edge& e) { return e.slice.begin_ns; });
+      std::vector<TraceEvent> open;
+      for (const Edge& edge : thread.edges) {
+        if (edge.begins) {
+          open.push_back(edge.slice);
+        } else if (open.empty()) {
+          ++without_begin;
+        } else {
+          open.back().end_ns = edge.slice.begin_ns;
+          thread.slices.push_back(open.back());
+          open.pop_back();
+        }
+      }
+      without_end += open.size();
+      for (TraceEvent& slice : open) {
+        slice.end_ns = last_ns_;
+        thread.slices.push_back(slice);
+      }
+      thread.edges = {};
+    }
+    if (without_begin > 0)
+      trace_.notices.push_back(
+          fmt::format("{} \"E\" events without a \"B\" are left out", without_begin));
+    if (without_end > 0)
+      trace_.notices.push_back(
+          fmt::format("{} \"B\" events without an \"E\" are drawn to the end", without_end));
+  }
+
+  void make_rows(std::optional<std::int64_t> rank) {
+    std::vector<std::uint32_t> threads;
+    std::vector<std::size_t> counts(
+        processes_.size());  // of each process's slices, or of the rank's
+    std::int64_t first_device = -1;
+    bool many_devices = false;
+    for (std::uint32_t i = 0; i < threads_.size(); ++i) {
+      if (threads_[i].slices.empty()) continue;
+      threads.push_back(i);
+      counts[rank ? 0 : threads_[i].process] += threads_[i].slices.size();
+      if (!threads_[i].device) continue;
+      many_devices = many_devices || (first_device >= 0 && threads_[i].process != first_device);
+      first_device = threads_[i].process;
+    }
+    // Put device streams before the threads of their rank, because users look for them.
+    std::ranges::sort(threads, [&](std::uint32_t a, std::uint32_t b) {
+      const Thread &x = threads_[a], &y = threads_[b];
+      const Process &p = processes_[x.process], &q = processes_[y.process];
+      const bool x_last = rank && !x.device, y_last = rank && !y.device;
+      return std::tie(x_last, p.sort_index, p.id, x.sort_index, x.id) <
+             std::tie(y_last, q.sort_index, q.id, y.sort_index, y.id);
+    });
+    std::int64_t present = -1;  // index of the process at hand
+    for (const std::uint32_t i : threads) {
+      Thread& thread = threads_[i];
+      const Process& process = processes_[thread.process];
+      const std::string pid = process.id.name(), tid = thread.id.name();
+      const bool is_new = rank ? trace_.ranks.empty() : thread.process != present;
+      present = thread.process;
+      if (is_new) {
+        trace_.events.emplace_back().reserve(counts[rank ? 0 : present]);
+        trace_.ranks.push_back({.pid = rank ? *rank : process.id.number_or(present),
+                                .name = rank ? fmt::format("rank {}", *rank)
+                                        : process.name.empty()
+                                            ? pid
+                                            : fmt::format("{} {}", process.name, pid),
+                                .first_lane = static_cast<std::uint32_t>(trace_.lanes.size())});
+      }
+      std::string name = thread.device         ? fmt::format("stream {}", tid)
+                         : thread.name.empty() ? fmt::format("thread {}", tid)
+                                               : thread.name;
+      if (thread.device && rank && many_devices) name = fmt::format("GPU {} {}", pid, name);
+      std::vector<TraceEvent>& events = trace_.events.back();
+      const std::size_t first = events.size();
+      const std::deque<TraceEvent> slices = std::exchange(thread.slices, {});
+      events.insert(events.end(), slices.begin(), slices.end());
+      append_lane(trace_, thread.id.number_or(i), std::move(name), first, slices.size());
+    }
+  }
 
   Trace trace_;
   NameTable names_;
   std::vector<Process> processes_;
-  std::vector<Thread> threads_;
+  std::deque<Thread> threads_;
   std::map<Id, std::uint32_t> process_numbers_;
   std::map<std::pair<std::uint32_t, Id>, std::uint32_t> thread_numbers_;
   std::uint32_t last_thread_ = 0;
@@ -149,207 +290,14 @@ class ForeignEvents {
   std::size_t count_ = 0;
 };
 
-void ForeignEvents::add(const TraceFields& fields) {
-  const std::string_view phase = fields.text_or_empty(EventField::ph);
-  if (phase.size() != 1) return;
-  switch (phase[0]) {
-    case 'X':
-    case 'B':
-    case 'E':
-      return add_slice(fields, phase[0]);
-    case 'M':
-      return add_metadata(fields);
-    default:
-      return;
-  }
-}
-
-ForeignEvents::Id ForeignEvents::id_of(const TraceFields& fields, EventField field) {
-  if (const auto number = fields.any_integer(field)) return {*number, {}};
-  return {0, fields.any_text(field)};
-}
-
-std::uint32_t ForeignEvents::process_of(const TraceFields& fields) {
-  Id id = id_of(fields, EventField::pid);
-  const auto [found, is_new] =
-      process_numbers_.try_emplace(id, static_cast<std::uint32_t>(processes_.size()));
-  if (is_new) processes_.push_back({.id = std::move(id), .name = {}, .sort_index = 0});
-  return found->second;
-}
-
-std::uint32_t ForeignEvents::thread_of(const TraceFields& fields) {
-  // Try the last event's thread first, because it is the most likely one.
-  if (last_thread_ < threads_.size()) {
-    const Thread& last = threads_[last_thread_];
-    const Id& pid = processes_[last.process].id;
-    if (last.id.text.empty() && pid.text.empty() &&
-        fields.any_integer(EventField::pid) == pid.number &&
-        fields.any_integer(EventField::tid) == last.id.number)
-      return last_thread_;
-  }
-  const std::uint32_t process = process_of(fields);
-  Id id = id_of(fields, EventField::tid);
-  const auto [found, is_new] = thread_numbers_.try_emplace(
-      std::pair{process, id}, static_cast<std::uint32_t>(threads_.size()));
-  if (is_new) {
-    threads_.emplace_back();
-    threads_.back().process = process;
-    threads_.back().id = std::move(id);
-  }
-  last_thread_ = found->second;
-  return found->second;
-}
-
-void ForeignEvents::add_slice(const TraceFields& fields, char phase) {
-  TraceEvent slice = plain_slice();
-  const auto begin = fields.any_time(EventField::ts);
-  if (!begin) fail_at(fields.end(), "ts missing");
-  slice.begin_ns = slice.end_ns = *begin;
-  Thread& thread = threads_[thread_of(fields)];
-  if (phase != 'E') {
-    const std::string_view category = fields.text_or_empty(EventField::cat);
-    const std::string_view name = fields.text_or_empty(EventField::name);
-    slice.name = names_.number_of(name);
-    from_profiler_ = from_profiler_ || is_profiler_category(category);
-    if (is_device_category(category)) {
-      thread.device = true;
-      describe_device_slice(category, name, fields, slice);
-    }
-    ++count_;
-  }
-  if (phase == 'X') {
-    slice.end_ns += fields.any_time(EventField::dur).value_or(0);
-    fields.require_end(slice.end_ns);
-    thread.slices.push_back(slice);
-  } else {
-    thread.edges.push_back({slice, phase == 'B'});
-  }
-  last_ns_ = std::max(last_ns_, slice.end_ns);
-}
-
-void ForeignEvents::add_metadata(const TraceFields& fields) {
-  const std::string_view what = fields.text_or_empty(EventField::name);
-  const std::string_view name = fields.text_or_empty(EventField::given_name);
-  const std::int64_t index = fields.any_integer(EventField::sort_index).value_or(0);
-  if (what == "process_name") {
-    processes_[process_of(fields)].name = name;
-  } else if (what == "process_sort_index") {
-    processes_[process_of(fields)].sort_index = index;
-  } else if (what == "thread_name") {
-    threads_[thread_of(fields)].name = trimmed(std::string(name));
-  } else if (what == "thread_sort_index") {
-    threads_[thread_of(fields)].sort_index = index;
-  }
-}
-
-Trace ForeignEvents::finish(std::optional<std::int64_t> rank, std::uint64_t end) {
-  if (count_ == 0)
-    fail_at(end, "no slices found; events of phase \"X\", or \"B\" with \"E\", accepted");
-  close_edges();
-  make_rows(rank);
-  measure_extent(trace_);
-  trace_.names = names_.take();
-  return std::move(trace_);
-}
-
-// Make slices of B and E events, thread by thread. An E ends the B that began last.
-void ForeignEvents::close_edges() {
-  std::size_t without_begin = 0, without_end = 0;
-  for (Thread& thread : threads_) {
-    std::stable_sort(thread.edges.begin(), thread.edges.end(), [](const Edge& a, const Edge& b) {
-      return a.slice.begin_ns < b.slice.begin_ns;
-    });
-    std::vector<TraceEvent> open;
-    for (const Edge& edge : thread.edges) {
-      if (edge.begins) {
-        open.push_back(edge.slice);
-      } else if (open.empty()) {
-        ++without_begin;
-      } else {
-        open.back().end_ns = edge.slice.begin_ns;
-        thread.slices.push_back(open.back());
-        open.pop_back();
-      }
-    }
-    without_end += open.size();
-    for (TraceEvent& slice : open) {
-      slice.end_ns = last_ns_;
-      thread.slices.push_back(slice);
-    }
-    thread.edges = {};
-  }
-  if (without_begin > 0)
-    trace_.notices.push_back(
-        fmt::format("{} \"E\" events without a \"B\" are left out", without_begin));
-  if (without_end > 0)
-    trace_.notices.push_back(
-        fmt::format("{} \"B\" events without an \"E\" are drawn to the end", without_end));
-}
-
-// Append `from` to `to`, without a copy if that is empty.
-void append_all(std::vector<TraceEvent>& to, std::vector<TraceEvent> from) {
-  if (to.empty())
-    to = std::move(from);
-  else
-    to.insert(to.end(), from.begin(), from.end());
-}
-
-void ForeignEvents::make_rows(std::optional<std::int64_t> rank) {
-  // Put device streams before the threads of their rank, because users look for them.
-  const auto order = [&](std::uint32_t a, std::uint32_t b) {
-    const Thread &x = threads_[a], &y = threads_[b];
-    const Process &p = processes_[x.process], &q = processes_[y.process];
-    const bool x_last = rank && !x.device, y_last = rank && !y.device;
-    return std::tie(x_last, p.sort_index, p.id, x.sort_index, x.id) <
-           std::tie(y_last, q.sort_index, q.id, y.sort_index, y.id);
-  };
-  std::vector<std::uint32_t> threads;
-  std::int64_t first_device = -1;
-  bool many_devices = false;
-  for (std::uint32_t i = 0; i < threads_.size(); ++i) {
-    if (threads_[i].slices.empty()) continue;
-    threads.push_back(i);
-    if (!threads_[i].device) continue;
-    many_devices = many_devices || (first_device >= 0 && threads_[i].process != first_device);
-    first_device = threads_[i].process;
-  }
-  std::sort(threads.begin(), threads.end(), order);
-  std::int64_t present = -1;  // index of the process at hand
-  for (const std::uint32_t i : threads) {
-    Thread& thread = threads_[i];
-    const Process& process = processes_[thread.process];
-    const std::string pid = process.id.name(), tid = thread.id.name();
-    const bool is_new = rank ? trace_.ranks.empty() : thread.process != present;
-    present = thread.process;
-    if (is_new) {
-      trace_.events.emplace_back();
-      trace_.ranks.push_back({.pid = rank ? *rank : process.id.number_or(present),
-                              .name = rank ? fmt::format("rank {}", *rank)
-                                      : process.name.empty()
-                                          ? pid
-                                          : fmt::format("{} {}", process.name, pid),
-                              .first_lane = static_cast<std::uint32_t>(trace_.lanes.size()),
-                              .lanes = 0});
-    }
-    std::string name = thread.device         ? fmt::format("stream {}", tid)
-                       : thread.name.empty() ? fmt::format("thread {}", tid)
-                                             : thread.name;
-    if (thread.device && rank && many_devices) name = fmt::format("GPU {} {}", pid, name);
-    const std::size_t first = trace_.events.back().size(), count = thread.slices.size();
-    append_all(trace_.events.back(), std::move(thread.slices));
-    append_lane(trace_, thread.id.number_or(i), std::move(name), first, count);
-  }
-}
-
 // ---
 // Reads files.
 
 // What one file says of its trace and of the job that it comes from.
 struct LoadedTrace {
   Trace trace;
-  TraceFile file;  // without the recording, which the trace holds
-  bool profiler =
-      false;  // PyTorch's profiler wrote it; if the file has a rank, it has one RankTrack
+  TraceFile file;            // without the recording, which the trace holds
+  bool profiler = false;     // PyTorch's profiler wrote it; with a rank it has one RankTrack
   RankProfile profile = {};  // what it has of a ring
 };
 
@@ -431,16 +379,9 @@ LoadedTrace load_text(TextSource& text, FileEvents& events, const std::string& p
   return loaded;
 }
 
-// Call f(file) for the file at `path`, and name it in every complaint.
-template <class F>
-auto with_file(const std::string& path, F&& f) try {
-  return f(InputFile(path, "recorded trace"));
-} catch (const InputError& error) {
-  throw InputError(about_file(path, error.what()));
-}
-
 LoadedTrace load_file(const std::string& path, bool is_alone, LoadProgress& progress) {
-  return with_file(path, [&](const InputFile& file) {
+  return with_path_in_errors(path, [&] {
+    const InputFile file(path, "recorded trace");
     FileEvents events;
     WatchedFile text(file, events, progress);
     return load_text(text, events, path, is_alone);
@@ -483,13 +424,11 @@ void append_trace(Trace& to, Trace from, std::int64_t shift_ns, NameTable& names
     to.notices.push_back(fmt::format("{}: {}", from.path, notice));
 }
 
-// MessageEnds lists the ends of all messages from one rank to another in order of time.
-struct MessageEnds {
-  std::vector<SliceId> sends, recvs;
-};
-
 void join_messages(Trace& trace) {
-  std::map<std::pair<std::int64_t, std::int64_t>, MessageEnds> messages;  // by {from, to}
+  struct Ends {
+    std::vector<SliceId> sends, recvs;
+  };
+  std::map<std::pair<std::int64_t, std::int64_t>, Ends> messages;  // by {from, to}
   for (std::uint32_t row = 0; row < trace.rows.size(); ++row) {
     const std::int64_t rank = trace.ranks[trace.rank_of_row(row)].pid;
     for (std::uint32_t i = 0; i < trace.rows[row].count; ++i) {
@@ -499,9 +438,7 @@ void join_messages(Trace& trace) {
       if (slice.lane == Lane::recv) messages[{slice.peer(), rank}].recvs.push_back({row, i});
     }
   }
-  const auto by_begin = [&](SliceId a, SliceId b) {
-    return trace.slice(a).begin_ns < trace.slice(b).begin_ns;
-  };
+  const auto begin_of = [&](SliceId id) { return trace.slice(id).begin_ns; };
   for (auto& [ranks, ends] : messages) {
     if (ends.sends.size() != ends.recvs.size()) {
       trace.notices.push_back(
@@ -509,8 +446,8 @@ void join_messages(Trace& trace) {
                       ends.sends.size(), ranks.first, ranks.second, ends.recvs.size()));
       continue;
     }
-    std::stable_sort(ends.sends.begin(), ends.sends.end(), by_begin);
-    std::stable_sort(ends.recvs.begin(), ends.recvs.end(), by_begin);
+    std::ranges::stable_sort(ends.sends, {}, begin_of);
+    std::ranges::stable_sort(ends.recvs, {}, begin_of);
     for (std::size_t k = 0; k < ends.sends.size(); ++k) {
       const SliceId from = ends.sends[k], to = ends.recvs[k];
       trace.flows.push_back({from, to});
@@ -530,7 +467,6 @@ bool of_one_job(const LoadedTrace& first, const LoadedTrace& second) {
 
 // Return the ring that the files of a job's ranks show, or none, with the reasons in `why_not`.
 std::optional<Trace> ring_of(std::vector<LoadedTrace>& files, std::vector<std::string>& why_not) {
-  if (files.size() < 2) return std::nullopt;
   std::vector<RankProfile> profiles;
   bool attends = false;
   for (LoadedTrace& file : files) {
@@ -562,18 +498,14 @@ Trace merge_ranks(std::vector<LoadedTrace> files) {
           "1 of {} ranks' files is there, and a ring is told by all of them", *world_size));
     return std::move(only);
   }
-  std::vector<std::string> why_not;
-  if (auto ring = ring_of(files, why_not)) return std::move(*ring);
-  const auto base = [](const LoadedTrace& file) { return file.file.base_time_ns.value_or(0); };
-  std::int64_t earliest = std::numeric_limits<std::int64_t>::max();
-  for (const LoadedTrace& file : files) earliest = std::min(earliest, base(file));
   Trace merged;
+  if (auto ring = ring_of(files, merged.notices)) return std::move(*ring);
+  const auto base = [](const LoadedTrace& file) { return file.file.base_time_ns.value_or(0); };
+  std::int64_t earliest = INT64_MAX;
+  for (const LoadedTrace& file : files) earliest = std::min(earliest, base(file));
   merged.path = files[0].trace.path;
-  merged.notices = std::move(why_not);
   const bool aligned = files[0].file.base_time_ns.has_value();
-  std::stable_sort(files.begin(), files.end(), [](const LoadedTrace& a, const LoadedTrace& b) {
-    return *a.file.rank < *b.file.rank;
-  });
+  std::ranges::stable_sort(files, {}, [](const LoadedTrace& each) { return *each.file.rank; });
   NameTable names;
   for (LoadedTrace& file : files) {
     std::int64_t shift = 0, last = 0;
@@ -599,11 +531,12 @@ void refuse_different_world_sizes(const std::vector<Trace>& traces) {
   for (const Trace& trace : traces) {
     if (!trace.is_ring) continue;
     if (first == nullptr) first = &trace;
-    if (trace.info.world_size != first->info.world_size)
+    const int given = trace.info.world_size, before = first->info.world_size;
+    if (given != before)
       throw InputError(
           fmt::format("{}: world_size {} given, but {} in {}; recordings of one "
                       "world_size accepted",
-                      trace.path, trace.info.world_size, first->info.world_size, first->path));
+                      trace.path, given, before, first->path));
   }
 }
 
@@ -613,12 +546,12 @@ Trace load_trace(const std::string& path, LoadProgress* progress) {
   return std::move(load_traces({path}, progress)[0]);
 }
 
-Trace parse_trace(std::string_view text, const std::string& path, std::size_t chunk) try {
-  FileEvents events;
-  MemorySource source(text);
-  return load_text(source, events, path, true, chunk).trace;
-} catch (const InputError& error) {
-  throw InputError(about_file(path, error.what()));
+Trace parse_trace(std::string_view text, const std::string& path, std::size_t chunk) {
+  return with_path_in_errors(path, [&] {
+    FileEvents events;
+    MemorySource source(text);
+    return load_text(source, events, path, true, chunk).trace;
+  });
 }
 
 std::vector<Trace> load_traces(const std::vector<std::string>& paths, LoadProgress* progress) {
@@ -626,7 +559,7 @@ std::vector<Trace> load_traces(const std::vector<std::string>& paths, LoadProgre
   LoadProgress& watched = progress != nullptr ? *progress : unwatched;
   std::int64_t total = 0;
   for (const std::string& path : paths)
-    total += with_file(path, [](const InputFile& file) { return file.size(); });
+    total += with_path_in_errors(path, [&] { return InputFile(path, "recorded trace").size(); });
   watched.bytes_total = total;
   // Group the files that make one trace together, in the order of each group's first file.
   std::vector<std::vector<LoadedTrace>> groups;
@@ -637,10 +570,10 @@ std::vector<Trace> load_traces(const std::vector<std::string>& paths, LoadProgre
                        "(`ringscope explain` reads dumps)");
     LoadedTrace file = load_file(path, paths.size() == 1, watched);
     const auto joins = [&](const std::vector<LoadedTrace>& group) {
-      return std::all_of(group.begin(), group.end(),
-                         [&](const LoadedTrace& other) { return of_one_job(file, other); });
+      return std::ranges::all_of(group,
+                                 [&](const LoadedTrace& other) { return of_one_job(file, other); });
     };
-    auto group = std::find_if(groups.begin(), groups.end(), joins);
+    auto group = std::ranges::find_if(groups, joins);
     if (group == groups.end()) group = groups.emplace(groups.end());
     if (groups.size() > kMostRecordings)
       throw InputError(fmt::format("{}: recording {} given; accepted: up to {}, which are compared",

@@ -1,8 +1,6 @@
-// Loads trace files. It reads Chrome Trace Event JSON: our own recordings with every
-// field checked, and any other trace (an object with "traceEvents" or a bare array; X and B/E
-// slices, metadata; PyTorch's profiler with its NCCL kernels) as a plain timeline. A
-// file is treated as hostile: InputError names the file and the byte offset or field that is wrong.
-// Files are read in chunks, so memory is in proportion to the slices, not to the text.
+// Loads trace files, Chrome Trace Event JSON: our own recordings with every field checked, and any other trace
+// (X and B/E slices, metadata; PyTorch's profiler with its NCCL kernels) as a plain timeline. A file is
+// treated as hostile: InputError names the file and the byte offset or field that is wrong.
 #pragma once
 
 #include <atomic>
