@@ -40,9 +40,9 @@ class Explainer : private FittedRun {
 
   Explanation explain() {
     Explanation result;
-    const RunInfo& info = run_.info();
-    result.wall_s = run_.wall_s();
-    result.gathers = run_.gathers();
+    const RunInfo& info = run_.info;
+    result.wall_s = run_.wall_s;
+    result.gathers = run_.gathers;
     if (info.failure) result.findings.push_back(fault());
     if (!info.is_whole()) return result;  // half a run says little about its machine
     wall_ = wall_of(base_);
@@ -51,7 +51,7 @@ class Explainer : private FittedRun {
     // A replay that is longer than the run says what share of it would go.
     scale_ = wall_ > result.wall_s ? result.wall_s / wall_ : 1;
     healthy_ = base_;
-    losses_.resize(of(n_));
+    losses_.resize(n_);
     idle_ = idle_of(base_);
     for (const double idle : idle_) unexplained_.push_back(std::max(0.0, idle));
     for (const auto look : {&Explainer::sharing, &Explainer::slow_ranks, &Explainer::slow_links,
@@ -65,7 +65,7 @@ class Explainer : private FittedRun {
     }
     result.findings = ranked();
     Durations without_hops = healthy_;
-    std::fill(without_hops.hops.begin(), without_hops.hops.end(), 0.0);
+    std::ranges::fill(without_hops.hops, 0.0);
     const double with_hops = wall_of(healthy_);
     result.exposed_s = scale_ * std::max(0.0, with_hops - wall_of(without_hops));
     charge(without_hops, [](RankLosses& rank) -> double& { return rank.hops; });
@@ -80,15 +80,15 @@ class Explainer : private FittedRun {
     std::vector<std::pair<double, Diagnosis>> weighted;
     for (Diagnosis& finding : findings_) {
       finding.saved_s *= scale_;
-      finding.share = run_.wall_s() > 0 ? finding.saved_s / run_.wall_s() : 0;
+      finding.share = run_.wall_s > 0 ? finding.saved_s / run_.wall_s : 0;
       if (finding.share < kLeastShare) continue;
       const bool same = !weighted.empty() && weighted.back().second.cause == finding.cause;
       weighted.emplace_back(
           same ? std::min(weighted.back().first, finding.saved_s) : finding.saved_s,
           std::move(finding));
     }
-    std::stable_sort(weighted.begin(), weighted.end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::ranges::stable_sort(weighted, std::ranges::greater{},
+                             &std::pair<double, Diagnosis>::first);
     std::vector<Diagnosis> result;
     for (auto& [weight, finding] : weighted) result.push_back(std::move(finding));
     return result;
@@ -105,14 +105,14 @@ class Explainer : private FittedRun {
   // Call f(row, step) for all computations.
   template <class F>
   void for_steps(F&& f) const {
-    for (std::size_t i = 0; i < run_.steps().size(); ++i) f(i, run_.steps()[i]);
+    for (std::size_t i = 0; i < run_.steps.size(); ++i) f(i, run_.steps[i]);
   }
 
   // Return the seconds of the run with `times`, of which the last are often asked for again.
   double wall_of(const Durations& times) const {
     if (times != replayed_) {
       replayed_ = times;
-      replayed_s_ = run_.wall_s(times);
+      replayed_s_ = run_.replayed_s(times);
     }
     return replayed_s_;
   }
@@ -127,10 +127,10 @@ class Explainer : private FittedRun {
   // Return how long each rank does not compute in a replay. Work that a replay adds to a step is
   // computing, and so is what is left of the recorded work.
   std::vector<double> idle_of(const Durations& times) const {
-    std::vector<double> idle(of(n_), wall_of(times));
+    std::vector<double> idle(n_, wall_of(times));
     for_steps([&](std::size_t i, const RankStep& step) {
-      idle[of(step.rank)] -= std::min(computing(step), times.steps[i]) +
-                             std::max(0.0, times.steps[i] - base_.steps[i]);
+      idle[step.rank] -= std::min(computing(step), times.steps[i]) +
+                         std::max(0.0, times.steps[i] - base_.steps[i]);
     });
     return idle;
   }
@@ -178,8 +178,7 @@ class Explainer : private FittedRun {
 
   // Add a finding for each group that is about as slow. Its others are said by `one` or `several`.
   void accuse(std::vector<Suspect> slow, const char* one, const char* several) {
-    std::stable_sort(slow.begin(), slow.end(),
-                     [](const Suspect& a, const Suspect& b) { return a.slowness > b.slowness; });
+    std::ranges::stable_sort(slow, std::ranges::greater{}, &Suspect::slowness);
     Durations times = base_;
     double before = wall_;
     const std::size_t first = findings_.size();
@@ -211,7 +210,7 @@ class Explainer : private FittedRun {
     });
     mean /= std::max(1.0, count);
     for (int rank = 0; rank < n_; ++rank) {
-      const double factor = slowness_[of(rank)], loss = loss_[of(rank)];
+      const double factor = slowness_[rank], loss = loss_[rank];
       if (!(factor > 1 || loss > 0)) continue;
       slow.push_back({std::max(factor, 1.0) + loss / std::max(mean, 1e-12),
                       fmt::format("{}", rank),
@@ -234,14 +233,13 @@ class Explainer : private FittedRun {
   // Make a slow rank as fast as the others.
   void speed_up(Durations& times, int rank) const {
     if (sleepers_.contains(rank)) wake(times);
-    times.begins[of(rank)] -= late_extra_[of(rank)];
+    times.begins[rank] -= late_extra_[rank];
     for_steps([&](std::size_t i, const RankStep& step) {
       if (step.rank != rank || !step.known) return;
       double& time = times.steps[i];
       const double extra = fits_[i].extra, fixed = fixed_of(step) + fits_[i].waited;
       if (extra > 0) time = std::max(time - extra, std::min(time, should(step)));
-      if (slowness_[of(rank)] > 1 && time > fixed)
-        time = (time - fixed) / slowness_[of(rank)] + fixed;
+      if (slowness_[rank] > 1 && time > fixed) time = (time - fixed) / slowness_[rank] + fixed;
     });
   }
 
@@ -273,9 +271,8 @@ class Explainer : private FittedRun {
   // Say what hops cost that could run beside attention and do not. Where blocks are gathered, that is
   // the scheme.
   void no_overlap() {
-    const std::vector<int>&forward = run_.turns(Pass::forward),
-          &backward = run_.turns(Pass::backward);
-    if ((forward.empty() && backward.empty()) || run_.gathers()) return;
+    const std::vector<int>&forward = run_.turns[0], &backward = run_.turns[1];
+    if ((forward.empty() && backward.empty()) || run_.gathers) return;
     std::string where = forward.empty() ? "" : numbers_text("step", forward);
     if (!backward.empty())
       where += (where.empty() ? "" : ", and ") + numbers_text("backward step", backward);
@@ -283,15 +280,15 @@ class Explainer : private FittedRun {
     finding.evidence = fmt::format(
         "At {}, hops and attention take turns: while a rank's hops are on their way, for up to {} "
         "in all, it computes nothing.",
-        where, seconds_text(run_.turns_s()));
-    if (const std::string& because = run_.info().turns_because; !because.empty())
+        where, seconds_text(run_.turns_s));
+    if (const std::string& because = run_.info.turns_because; !because.empty())
       finding.evidence += " " + because;
     add(std::move(finding), without([&](Durations& times) {
           times.hops_beside = true;
           for_steps([&](std::size_t i, const RankStep& step) {
             times.steps[i] = std::max(0.0, times.steps[i] - step.in_turn);
           });
-          for (int rank = 0; rank < n_; ++rank) times.begins[of(rank)] -= run_.begin_in_turn(rank);
+          for (int rank = 0; rank < n_; ++rank) times.begins[rank] -= run_.begin_in_turn[rank];
         }),
         0.05);
   }
@@ -311,7 +308,7 @@ class Explainer : private FittedRun {
 
   // Return how much longer than it should a computation took.
   double excess(std::size_t i) const {
-    const RankStep& step = run_.steps()[i];
+    const RankStep& step = run_.steps[i];
     if (!step.known) return 0;
     const StepFit& fit = fits_[i];
     if (run_.is_simulated()) return base_.steps[i] - fit.waited - expected(step);
@@ -330,15 +327,14 @@ class Explainer : private FittedRun {
     // Simulated chance is a part of all steps, so that only one rank may be told from it.
     const double most = quantile_of(late_, 1), least = run_.is_simulated() ? 0.99 * most : taken_;
     for (int rank = 0; rank < n_; ++rank)
-      if (const double by = late_[of(rank)]; by > least) {
+      if (const double by = late_[rank]; by > least)
         ranks.emplace_back(-by, rank), sum += by;
-      } else {
+      else
         chance += by;
-      }
     for_steps([&](std::size_t i, const RankStep&) { chance += std::max(0.0, excess(i)); });
-    if (n_ < 2 || ranks.empty() || most < kLeastShare * run_.wall_s()) return;
+    if (n_ < 2 || ranks.empty() || most < kLeastShare * run_.wall_s) return;
     if (chance > (run_.is_simulated() ? 0.25 : kMostly) * sum) return;
-    std::sort(ranks.begin(), ranks.end());
+    std::ranges::sort(ranks);
     std::vector<std::string> names;
     for (const auto& [by, rank] : ranks)
       names.push_back(fmt::format("{} ({})", rank, seconds_text(-by)));
@@ -351,10 +347,10 @@ class Explainer : private FittedRun {
           fmt::format(fmt::runtime(names.size() == 2 ? " So does rank {}." : " So do ranks {}."),
                       others_of(names));
     add(std::move(finding), without([&](Durations& times) {
-          for (const auto& [by, rank] : ranks) times.begins[of(rank)] += by;
+          for (const auto& [by, rank] : ranks) times.begins[rank] += by;
         }),
         chance / (sum + chance));
-    for (const auto& [by, rank] : ranks) late_[of(rank)] = 0;
+    for (const auto& [by, rank] : ranks) late_[rank] = 0;
   }
 
   // Say that `what` take longer than they should, of whose time `share` is beyond that.
@@ -367,17 +363,17 @@ class Explainer : private FittedRun {
   void jitter() {
     const bool simulated = run_.is_simulated();
     double total = 0, all = 0, hops = 0, all_hops = 0;
-    std::vector<double> by_rank(of(n_)), off;
+    std::vector<double> by_rank(n_), off;
     const auto lose = [&](int rank, double seconds, double of_all) {
       total += std::abs(seconds), all += of_all;
-      if (seconds > taken_ || simulated) by_rank[of(rank)] += std::abs(seconds);
+      if (seconds > taken_ || simulated) by_rank[rank] += std::abs(seconds);
     };
     for_steps([&](std::size_t i, const RankStep& step) {
       // A nanosecond is what rounding adds.
       off.push_back(std::abs(excess(i)) > 2e-9 ? excess(i) : 0);
       lose(step.rank, off[i], base_.steps[i]);
     });
-    for (int rank = 0; rank < n_; ++rank) lose(rank, late_[of(rank)], late_[of(rank)]);
+    for (int rank = 0; rank < n_; ++rank) lose(rank, late_[rank], late_[rank]);
     const Durations steady = without([&](Durations& times) {
       wake(times);
       for (std::size_t i = 0; i < off.size(); ++i)
@@ -386,8 +382,8 @@ class Explainer : private FittedRun {
       hops = all_hops = 0;
       for (const FittedLink& link : links_)
         for (const std::size_t i : link.hops) {
-          const double before = run_.hops()[i].seconds,
-                       after = link.steady * run_.alone_s(run_.hops()[i]);
+          const double before = run_.hops[i].seconds,
+                       after = link.steady * run_.alone_s(run_.hops[i]);
           all_hops += before, hops += std::max(0.0, before - after);
           // A slow link is mended in some times, and in others it is not.
           if (simulated)
@@ -399,7 +395,7 @@ class Explainer : private FittedRun {
                  hopping = simulated ? hops / std::max(all_hops, 1e-12) : 0;
     if (computing < 0.003 && hopping < 0.003) return;
     Diagnosis finding{.cause = Cause::jitter};
-    const auto most = std::max_element(by_rank.begin(), by_rank.end());
+    const auto most = std::ranges::max_element(by_rank);
     if (n_ > 1 && *most > (n_ > 2 ? kMostly : 0.8) * total && computing > hopping)
       finding.rank = static_cast<int>(most - by_rank.begin());
     finding.evidence = computing >= hopping ? longer_text("Computations", computing)
@@ -408,8 +404,8 @@ class Explainer : private FittedRun {
     add(std::move(finding), steady, 0.1);
     // With a sample of the ranks, the slowest of each step may not be among them, but without jitter
     // all steps are as long as in the sample.
-    const double missing = run_.is_whole() ? 0 : run_.wall_s() - wall_;
-    if (missing > 0.02 * run_.wall_s()) findings_.back().saved_s += missing;
+    const double missing = run_.is_whole ? 0 : run_.wall_s - wall_;
+    if (missing > 0.02 * run_.wall_s) findings_.back().saved_s += missing;
   }
 
   // Blame other programs if most of what was lost by chance is time off the processor that a scheduler
@@ -453,8 +449,7 @@ class Explainer : private FittedRun {
     });
     mean /= static_cast<double>(pairs.size());
     const auto [least, most] =
-        std::minmax_element(pairs.begin(), pairs.end(),
-                            [](const auto& a, const auto& b) { return a.second < b.second; });
+        std::ranges::minmax_element(pairs, {}, [](const auto& of_rank) { return of_rank.second; });
     Diagnosis finding{
         .cause = Cause::imbalance,
         .evidence = "All ranks have equally many pairs in all, but not step by step."};
@@ -465,7 +460,7 @@ class Explainer : private FittedRun {
                       times_of(most->second / mean), least->first,
                       least->second > 0 ? times_of(least->second / mean) + " the mean" : "none");
     }
-    if (pairs.size() < of(n_))
+    if (std::ssize(pairs) < n_)
       finding.evidence += fmt::format(" The mean is of the {} recorded ranks.", pairs.size());
     add(std::move(finding), even, 0.05);
   }
@@ -475,11 +470,11 @@ class Explainer : private FittedRun {
   // Return what a failed run lost: the time from its last progress to its end. Nobody is to blame for
   // ranks that wait for each other in a circle.
   Diagnosis fault() const {
-    const RunEnd& end = *run_.info().failure;
+    const RunEnd& end = *run_.info.failure;
     std::int64_t first = INT64_MAX, last = INT64_MIN, progress = INT64_MIN,
                  silent_since = INT64_MAX;
     int silent = -1;
-    std::vector<int> awaited(of(n_), -1);  // by whom each rank waits for at last
+    std::vector<int> awaited(n_, -1);  // by whom each rank waits for at last
     for (std::size_t rank = 0; rank < awaited.size(); ++rank) {
       std::int64_t seen = INT64_MIN, until = INT64_MIN;
       for (const TraceEvent& e : recording_.events[rank]) {
@@ -494,14 +489,14 @@ class Explainer : private FittedRun {
     }
     int rank = 0;
     for (int hop = 0; hop < n_ && rank >= 0 && rank < n_; ++hop)
-      rank = awaited[of(rank)] == rank ? -1 : awaited[of(rank)];
+      rank = awaited[rank] == rank ? -1 : awaited[rank];
     const bool is_circle = rank >= 0 && rank < n_;
     Diagnosis finding{.cause = Cause::fault,
                       .rank = is_circle       ? -1
                               : end.rank >= 0 ? end.rank
                                               : silent};
     finding.saved_s = 1e-9 * static_cast<double>(last - std::max(progress, first));
-    finding.share = run_.wall_s() > 0 ? finding.saved_s / run_.wall_s() : 0;
+    finding.share = run_.wall_s > 0 ? finding.saved_s / run_.wall_s : 0;
     finding.confidence = end.rank >= 0 ? 0.95 : 0.5;
     finding.evidence = fmt::format("The run failed: {}.", end.message);
     return finding;
@@ -543,35 +538,26 @@ int only_rank_of(const Recording& recording) {
 }
 
 std::string headline_of(const Diagnosis& finding) {
-  const auto subject = [&]() -> std::string {
-    switch (finding.cause) {
-      case Cause::imbalance:
-        return "Ranks have unequal work";
-      case Cause::slow_rank:
-        return fmt::format("Rank {} is slow", finding.rank);
-      case Cause::slow_link:
-        return fmt::format("The link from rank {} to rank {} is slow", finding.from, finding.to);
-      case Cause::shared_cores:
-        return "Ranks share cores";
-      case Cause::step_overhead:
-        return "Every step has an overhead";
-      case Cause::jitter:
-        if (finding.by_others)
-          return finding.rank >= 0 ? fmt::format("Other programs hold rank {} up", finding.rank)
-                                   : "Other programs hold the ranks up";
-        return finding.rank >= 0 ? fmt::format("Rank {} is held up now and then", finding.rank)
-                                 : "Steps take longer at random";
-      case Cause::late_start:
-        return fmt::format("Rank {} starts late", finding.rank);
-      case Cause::no_overlap:
-        return "Hops do not overlap with attention";
-      case Cause::fault:
-        return finding.rank >= 0 ? fmt::format("Rank {} failed", finding.rank) : "The run failed";
-    }
-    return "";
-  };
-  if (finding.cause == Cause::fault) return subject();
-  return fmt::format("{}, which costs {} ({:.0f} % of the wall time)", subject(),
+  const int rank = finding.rank;
+  std::string held_up = "Steps take longer at random";
+  if (finding.by_others)
+    held_up = fmt::format("Other programs hold {} up",
+                          rank < 0 ? "the ranks" : fmt::format("rank {}", rank));
+  else if (rank >= 0)
+    held_up = fmt::format("Rank {} is held up now and then", rank);
+  const std::string subjects[kCauseCount] = {
+      "Ranks have unequal work",
+      fmt::format("Rank {} is slow", rank),
+      fmt::format("The link from rank {} to rank {} is slow", finding.from, finding.to),
+      "Ranks share cores",
+      "Every step has an overhead",
+      held_up,
+      fmt::format("Rank {} starts late", rank),
+      "Hops do not overlap with attention",
+      rank < 0 ? "The run failed" : fmt::format("Rank {} failed", rank)};
+  const std::string& subject = subjects[static_cast<int>(finding.cause)];
+  if (finding.cause == Cause::fault) return subject;
+  return fmt::format("{}, which costs {} ({:.0f} % of the wall time)", subject,
                      seconds_text(finding.saved_s), 100 * finding.share);
 }
 
@@ -588,7 +574,7 @@ std::string sentence_of(const Diagnosis& finding) {
 std::string largest_loss(const Recording& recording) {
   const auto& events = recording.events;
   if (events.empty() || recording.info.world_size > kMostRanksInSummary ||
-      std::any_of(events.begin(), events.end(), [](const auto& rank) { return rank.empty(); }))
+      std::ranges::any_of(events, [](const auto& rank) { return rank.empty(); }))
     return "";
   const Explanation why = explain(recording);
   return why.findings.empty() ? "" : headline_of(why.findings[0]);

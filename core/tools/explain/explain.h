@@ -2,16 +2,6 @@
 // is set right; the run's graph (recorded_run.h) is evaluated with them, and the difference is what the
 // cause cost. So a wait counts for what made the awaited rank or block late, however many
 // ranks pass the delay on, and not for the rank that it names.
-//
-//   imbalance      ranks have unequal pairs; without it every step has the mean work
-//   slow-rank      a rank takes longer than the others for the same pairs, or loses time at every step
-//   slow-link      a link moves the same bytes more slowly than most
-//   no-overlap     hops that could run beside attention do not
-//   shared-cores   more ranks compute at once than there are cores
-//   step-overhead  a step costs time besides its pairs, on every rank
-//   jitter         computations or hops take longer at random, or other programs have the processors
-//   late-start     one rank begins late, and is as fast as the others from then on
-//   fault          the run failed, or nothing in it moves any more
 #pragma once
 
 #include <array>
@@ -24,15 +14,15 @@
 namespace ringscope {
 
 enum class Cause {
-  imbalance,
-  slow_rank,
-  slow_link,
-  shared_cores,
-  step_overhead,
-  jitter,
-  late_start,
-  no_overlap,
-  fault
+  imbalance,      // ranks have unequal pairs; without it every step has the mean work
+  slow_rank,      // a rank takes longer for the same pairs, or loses time at every step
+  slow_link,      // a link moves the same bytes more slowly than most
+  shared_cores,   // more ranks compute at once than there are cores
+  step_overhead,  // a step costs time besides its pairs, on every rank
+  jitter,      // computations or hops take longer at random, or other programs have the processors
+  late_start,  // one rank begins late, and is as fast as the others from then on
+  no_overlap,  // hops that could run beside attention do not
+  fault        // the run failed, or nothing in it moves any more
 };
 inline constexpr int kCauseCount = 9;
 

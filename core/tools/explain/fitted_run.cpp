@@ -97,15 +97,15 @@ std::vector<double> slowness_of(const Groups& groups, double usual, double scatt
 
 FittedRun::FittedRun(const Recording& recording)
     : run_(recording),
-      n_(run_.ranks()),
-      fits_(run_.steps().size()),
-      slowness_(of(n_), 1),
-      loss_(of(n_)),
-      late_(of(n_)),
-      late_extra_(of(n_)) {
-  if (!run_.info().is_whole()) return;  // half a run says little about its machine
-  for (std::size_t rank = 0; rank < late_.size() && !run_.info().is_midway; ++rank)
-    late_[rank] = run_.begins()[rank] - quantile_of(run_.begins(), 0);
+      n_(run_.ranks),
+      fits_(run_.steps.size()),
+      slowness_(n_, 1),
+      loss_(n_),
+      late_(n_),
+      late_extra_(n_) {
+  if (!run_.info.is_whole()) return;  // half a run says little about its machine
+  for (std::size_t rank = 0; rank < late_.size() && !run_.info.is_midway; ++rank)
+    late_[rank] = run_.begins[rank] - quantile_of(run_.begins, 0);
   find_sharing();
   fit_pace();
   fit_gaps();
@@ -113,8 +113,8 @@ FittedRun::FittedRun(const Recording& recording)
   if (!run_.is_simulated()) fit_losses();
   take_base();
   std::map<std::tuple<Pass, Payload, Way>, std::vector<std::size_t>> kinds;
-  for (std::size_t i = 0; i < run_.hops().size(); ++i) {
-    const RecordedHop& hop = run_.hops()[i];
+  for (std::size_t i = 0; i < run_.hops.size(); ++i) {
+    const RecordedHop& hop = run_.hops[i];
     base_.hops.push_back(hop.seconds);
     kinds[{hop.pass, hop.payload, hop.way}].push_back(i);
   }
@@ -125,19 +125,19 @@ FittedRun::FittedRun(const Recording& recording)
 // there are fewer cores than ranks. A real rank that has a core for far less of the time sleeps.
 void FittedRun::find_sharing() {
   const bool simulated = run_.is_simulated();
-  std::vector<double> cpu(of(n_)), lasted(of(n_)), count(of(n_)), shares;
-  for (const RankStep& step : run_.steps())
+  std::vector<double> cpu(n_), lasted(n_), count(n_), shares;
+  for (const RankStep& step : run_.steps)
     if (step.pairs > 0)
-      cpu[of(step.rank)] += step.cpu, lasted[of(step.rank)] += step.seconds, ++count[of(step.rank)];
+      cpu[step.rank] += step.cpu, lasted[step.rank] += step.seconds, ++count[step.rank];
   for (std::size_t rank = 0; rank < cpu.size(); ++rank)
     if (lasted[rank] > 0) shares.push_back(cpu[rank] / lasted[rank]);
   const double usual = median_of(shares);
   if (usual > 0 && !simulated && !run_.is_profile()) taken_ = kTaken;
   for (int rank = 0; rank < n_ && taken_ > 0; ++rank) {
-    const double own = cpu[of(rank)] / usual, time = lasted[of(rank)];
-    if (own < 0.5 * time && time - own > taken_ * count[of(rank)]) sleepers_.insert(rank);
+    const double own = cpu[rank] / usual, time = lasted[rank];
+    if (own < 0.5 * time && time - own > taken_ * count[rank]) sleepers_.insert(rank);
   }
-  known_cores_ = run_.info().machine ? run_.info().machine->cores : 0;
+  known_cores_ = run_.info.machine ? run_.info.machine->cores : 0;
   // Of a simulation with many ranks, those that are recorded stand for all.
   const int ranks = simulated ? n_ : static_cast<int>(shares.size() - sleepers_.size());
   if (!(usual > 0) || usual >= (simulated ? kWholly : kOwnCore)) return;
@@ -149,7 +149,7 @@ void FittedRun::find_sharing() {
   cores_ = cores;
   given_ = simulated ? 1 : std::min(1.0, usual / share);
   for (std::size_t i = 0; i < fits_.size(); ++i) {
-    const RankStep& step = run_.steps()[i];
+    const RankStep& step = run_.steps[i];
     if (!step.known) continue;
     if (sleepers_.contains(step.rank))
       fits_[i].slept = std::max(0.0, step.seconds - step.cpu / usual);
@@ -159,7 +159,7 @@ void FittedRun::find_sharing() {
 
 // Return the rate that a simulation was given, 0 if there is none.
 double FittedRun::given_flops(Pass pass) const {
-  const auto& machine = run_.info().machine;
+  const auto& machine = run_.info.machine;
   if (!run_.is_simulated() || !machine) return 0;
   return static_cast<double>(pass == Pass::forward ? machine->forward_flops
                                                    : machine->backward_flops);
@@ -173,7 +173,7 @@ bool FittedRun::is_large(const RankStep& step) const {
 // every step takes longer than its pairs at the least.
 void FittedRun::fit_pace() {
   std::vector<double> works;
-  for (const RankStep& step : run_.steps())
+  for (const RankStep& step : run_.steps)
     if (step.known && step.work > 0) works.push_back(step.work);
   large_ = 0.25 * median_of(works);
   for (const Pass pass : kAllPasses) {
@@ -181,18 +181,18 @@ void FittedRun::fit_pace() {
       pair_s_[of(pass)] = run_.flops_a_pair(pass) / flops;
       continue;
     }
-    Groups paces(of(n_));
+    Groups paces(n_);
     std::vector<double> of_ranks;
-    for (const RankStep& step : run_.steps())
+    for (const RankStep& step : run_.steps)
       if (step.pass == pass && is_large(step))
-        paces[of(step.rank)].push_back(computing(step) / step.work);
+        paces[step.rank].push_back(computing(step) / step.work);
     for (const auto& mine : paces)
       if (!mine.empty()) of_ranks.push_back(run_.is_simulated() ? least_of(mine) : median_of(mine));
     pair_s_[of(pass)] = low_median(of_ranks);
   }
   if (!run_.is_simulated()) return;
   std::vector<double> rest;
-  for (const RankStep& step : run_.steps())
+  for (const RankStep& step : run_.steps)
     if (step.known && step.pairs > 0)
       rest.push_back((computing(step) - pair_s_[of(step.pass)] * step.work) / step.parts);
   const double least = quantile_of(rest, 0), bias = least - least_of(rest);
@@ -203,11 +203,11 @@ void FittedRun::fit_pace() {
 // Fit what most real ranks do after a step besides, such as adding gradients up.
 void FittedRun::fit_gaps() {
   if (run_.is_simulated()) return;
-  Groups gaps(of(n_));
+  Groups gaps(n_);
   std::map<std::pair<Pass, int>, std::vector<double>> of_steps;
-  for (const RankStep& step : run_.steps()) {
+  for (const RankStep& step : run_.steps) {
     if (!step.known) continue;
-    gaps[of(step.rank)].push_back(step.gap);
+    gaps[step.rank].push_back(step.gap);
     of_steps[{step.pass, step.step}].push_back(step.gap);
   }
   std::vector<double> of_ranks;
@@ -217,7 +217,7 @@ void FittedRun::fit_gaps() {
   }
   fixed_ = low_median(of_ranks);
   for (std::size_t i = 0; i < fits_.size(); ++i) {
-    const RankStep& step = run_.steps()[i];
+    const RankStep& step = run_.steps[i];
     const std::vector<double>& all = of_steps[{step.pass, step.step}];
     const bool tells = taken_ > 0 && !shares_cores() && all.size() > 1;
     fits_[i].usual_gap = std::max(fixed_, tells ? low_median(all) : 0);
@@ -228,20 +228,20 @@ void FittedRun::fit_gaps() {
 void FittedRun::fit_slowness() {
   const bool simulated = run_.is_simulated();
   std::map<std::pair<Pass, int>, std::vector<std::pair<double, int>>> of_steps;
-  for (const RankStep& step : run_.steps()) {
+  for (const RankStep& step : run_.steps) {
     const double pairs = pair_s_[of(step.pass)] * step.work;
     if (!is_large(step) || !(pairs > 0)) continue;
     const double own = step.cpu > 0 ? step.cpu / given_ : computing(step);
     const double seconds = simulated ? computing(step) - fixed_of(step) : own;
     of_steps[{step.pass, step.step}].emplace_back(seconds / pairs, step.rank);
   }
-  Groups of_ranks(of(n_));
+  Groups of_ranks(n_);
   for (auto& [step, ranks] : of_steps) {
-    std::sort(ranks.begin(), ranks.end());
+    std::ranges::sort(ranks);
     // Real blocks at the edge of the mask take longer for their pairs, on all ranks at the same step.
     const double most = simulated ? 1 : ranks[(ranks.size() - 1) / 2].first;
     if ((simulated || ranks.size() > 1) && most > 0)
-      for (const auto& [pace, rank] : ranks) of_ranks[of(rank)].push_back(pace / most);
+      for (const auto& [pace, rank] : ranks) of_ranks[rank].push_back(pace / most);
   }
   std::vector<double> middles;
   for (const auto& mine : of_ranks)
@@ -261,8 +261,8 @@ void FittedRun::fit_slowness() {
 // Find real ranks that lose about as much time at most steps, in computations, or before each message
 // that they send. What a scheduler may take at once is chance.
 void FittedRun::fit_losses() {
-  const auto& steps = run_.steps();
-  std::vector<double> lost(steps.size()), within = lost, sums(of(n_)), count(of(n_)), most(of(n_));
+  const auto& steps = run_.steps;
+  std::vector<double> lost(steps.size()), within = lost, sums(n_), count(n_), most(n_);
   double mean = 0;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const RankStep& step = steps[i];
@@ -272,44 +272,42 @@ void FittedRun::fit_losses() {
     within[i] =
         std::max(0.0, computing(step) + fits_[i].slept - expected(step) - (off > taken_ ? 0 : off));
     lost[i] = std::max(0.0, step.gap - fits_[i].usual_gap) + within[i];
-    sums[of(step.rank)] += lost[i], count[of(step.rank)] += step.pairs > 0;
-    most[of(step.rank)] = std::max(most[of(step.rank)], lost[i]);
+    sums[step.rank] += lost[i], count[step.rank] += step.pairs > 0;
+    most[step.rank] = std::max(most[step.rank], lost[i]);
   }
   const double usual = low_median(sums);
-  for (int rank = 0; rank < n_; ++rank) {
-    const std::size_t r = of(rank);
+  for (int r = 0; r < n_; ++r) {
     if (!(sums[r] + late_[r] - usual >
           std::max(0.5 * usual, (kLeastSlownessOfReal - 1) * mean * count[r])))
       continue;
     // A profile shows its calls too, which are short.
     const double little = run_.is_profile() ? 0.5 * most[r] : taken_;
-    std::vector<double> losses = run_.pauses(rank);
+    std::vector<double> losses = run_.pauses[r];
     for (std::size_t i = 0; i < steps.size(); ++i)
-      if (steps[i].rank == rank) losses.push_back(within[i]);
+      if (steps[i].rank == r) losses.push_back(within[i]);
     std::erase_if(losses, [&](double loss) { return loss <= little; });
     const double unit = median_of(losses);
-    const auto alike = std::count_if(losses.begin(), losses.end(), [&](double loss) {
-      return std::abs(loss - unit) <= kAlikeLoss * unit;
-    });
+    const auto alike = std::ranges::count_if(
+        losses, [&](double loss) { return std::abs(loss - unit) <= kAlikeLoss * unit; });
     if (static_cast<double>(alike) <
         std::max({0.75 * static_cast<double>(losses.size()), 0.5 * count[r], 2.0}))
       continue;
     loss_[r] = unit;
     if (late_[r] > 0.5 * unit && quantile_of(losses, 1) < 1.5 * unit) late_extra_[r] = late_[r];
     for (std::size_t i = 0; i < steps.size(); ++i)
-      if (steps[i].rank == rank && lost[i] > 0.5 * unit) fits_[i].extra = lost[i];
+      if (steps[i].rank == r && lost[i] > 0.5 * unit) fits_[i].extra = lost[i];
   }
 }
 
 // Take the recorded times. Ranks that were not recorded take what they should, as much longer as
 // the others do where these share cores. A simulated rank that is late begins with a long step.
 void FittedRun::take_base() {
-  base_.begins = run_.begins();
-  for (int rank = 0; rank < n_; ++rank) base_.begins[of(rank)] += run_.begin_in_turn(rank);
+  base_.begins = run_.begins;
+  for (int rank = 0; rank < n_; ++rank) base_.begins[rank] += run_.begin_in_turn[rank];
   std::vector<double> longer;
   for (std::size_t rank = 0; rank < late_.size(); ++rank) late_[rank] -= late_extra_[rank];
   for (std::size_t i = 0; i < fits_.size(); ++i) {
-    const RankStep& step = run_.steps()[i];
+    const RankStep& step = run_.steps[i];
     const double gap = step.gap - fixed_ - fits_[i].extra;
     if (shares_cores() && gap > 0 && gap < taken_) fits_[i].waited += gap;
     if (step.known && expected(step) > 0)
@@ -317,13 +315,13 @@ void FittedRun::take_base() {
   }
   const double unseen = shares_cores() ? median_of(longer) : 1;
   for (std::size_t i = 0; i < fits_.size(); ++i) {
-    const RankStep& step = run_.steps()[i];
+    const RankStep& step = run_.steps[i];
     if (!step.known) fits_[i].waited = (unseen - 1) * expected(step);
     base_.steps.push_back(step.known ? step.seconds + step.gap + step.in_turn
                                      : unseen * expected(step));
     if (!run_.is_simulated() || step.step > 0 || step.pass == Pass::backward) continue;
     const double late = std::max(0.0, base_.steps[i] - fits_[i].waited - expected(step));
-    base_.steps[i] -= late, base_.begins[of(step.rank)] += late, late_[of(step.rank)] += late;
+    base_.steps[i] -= late, base_.begins[step.rank] += late, late_[step.rank] += late;
   }
 }
 
@@ -334,13 +332,13 @@ void FittedRun::take_base() {
 // on a link inside a node, if a simulation says that, or else per byte.
 void FittedRun::fit_links(const std::vector<std::size_t>& hops) {
   const bool simulated = run_.is_simulated();
-  const int nodes = run_.info().machine ? run_.info().machine->nodes : 1;
-  const bool has_one_link = run_.link() && nodes <= 1 && run_.info().machine->between.empty();
+  const int nodes = run_.info.machine ? run_.info.machine->nodes : 1;
+  const bool has_one_link = run_.link && nodes <= 1 && run_.info.machine->between.empty();
   std::map<int, FittedLink> links;  // by sender
   std::map<std::pair<int, double>, double> by_size;
   bool varies = false;  // whether chance plays a part
   for (const std::size_t i : hops) {
-    const RecordedHop& hop = run_.hops()[i];
+    const RecordedHop& hop = run_.hops[i];
     if (!hop.known || !(hop.bytes > 0)) continue;
     const double pace = hop.seconds / run_.alone_s(hop);
     FittedLink& link = links[hop.from];
@@ -357,7 +355,7 @@ void FittedRun::fit_links(const std::vector<std::size_t>& hops) {
     middles.push_back(median_of(link.paces));
     groups.push_back(link.paces);
   }
-  std::sort(middles.begin(), middles.end());
+  std::ranges::sort(middles);
   // Of hops that are alone on their links, hardly two are alike by chance.
   std::size_t kinds = 1;
   for (std::size_t i = 1; i < middles.size(); ++i) kinds += middles[i] > 1.001 * middles[i - 1];
@@ -366,7 +364,7 @@ void FittedRun::fit_links(const std::vector<std::size_t>& hops) {
   double scatter = varies || !simulated ? scatter_of(groups) : 0;
   if (has_one_link && varies) scatter = std::max(scatter, median_of(middles) - 1);
   // Where all links of a kind join nodes, a link inside a node is as slow as its name says.
-  if (run_.link() && !varies) usual = std::min(usual, 1.0);
+  if (run_.link && !varies) usual = std::min(usual, 1.0);
   // Links that are alike say together what chance leaves.
   for (const auto& mine : groups)
     if (median_of(mine) < 1.5 * usual) alike.insert(alike.end(), mine.begin(), mine.end());
@@ -391,7 +389,7 @@ void FittedRun::fit_links(const std::vector<std::size_t>& hops) {
   }
   // A hop of a rank that was not recorded takes what the steadiest of its kind takes.
   for (const std::size_t i : hops)
-    if (const RecordedHop& hop = run_.hops()[i]; !hop.known && !run_.is_whole())
+    if (const RecordedHop& hop = run_.hops[i]; !hop.known && !run_.is_whole)
       base_.hops[i] = run_.alone_s(hop) * steady;
 }
 
@@ -425,10 +423,10 @@ MachineFit FittedRun::machine() const {
   scenario.cores = shares_cores() ? cores_ : known_cores_;
   fit.interrupted = shares_cores();
   std::vector<double> pairs(slowness_.size()), lost = late_extra_;
-  for (std::size_t i = 0; i < run_.steps().size(); ++i) {
-    const RankStep& step = run_.steps()[i];
-    pairs[of(step.rank)] += step.known ? pair_s_[of(step.pass)] * step.work : 0;
-    lost[of(step.rank)] += fits_[i].extra;
+  for (std::size_t i = 0; i < run_.steps.size(); ++i) {
+    const RankStep& step = run_.steps[i];
+    pairs[step.rank] += step.known ? pair_s_[of(step.pass)] * step.work : 0;
+    lost[step.rank] += fits_[i].extra;
   }
   for (std::size_t rank = 0; rank < pairs.size(); ++rank) {
     if (!(pairs[rank] > 0)) continue;
@@ -447,8 +445,8 @@ MachineFit FittedRun::machine() const {
 // a part of them: an exponential one, whose mean is as large as its standard deviation.
 double FittedRun::jitter(double& pace) const {
   double should = 0, took = 0, squares = 0, spent = 0;
-  for (std::size_t i = 0; i < run_.steps().size(); ++i) {
-    const RankStep& step = run_.steps()[i];
+  for (std::size_t i = 0; i < run_.steps.size(); ++i) {
+    const RankStep& step = run_.steps[i];
     if (!step.known || fits_[i].extra > 0) continue;
     const double pairs = expected(step) - fixed_of(step), time = computing(step) - fixed_of(step);
     if (!(pairs > 0)) continue;
@@ -469,18 +467,18 @@ double FittedRun::jitter(double& pace) const {
 
 void FittedRun::take_links(MachineFit& fit) const {
   Rates& rates = fit.scenario.rates;
-  fit.link_slowness.assign(of(n_), 0);
+  fit.link_slowness.assign(n_, 0);
   double should = 0, off = 0;
   std::map<std::pair<Pass, Payload>, double> largest;
-  for (const RecordedHop& hop : run_.hops())
+  for (const RecordedHop& hop : run_.hops)
     largest[{hop.pass, hop.payload}] = std::max(largest[{hop.pass, hop.payload}], hop.bytes);
   std::map<double, std::vector<double>> by_size;  // of usual links, for as large a hop
   for (const FittedLink& link : links_) {
     // Chance makes a link slow for blocks of one kind, but not for all.
-    if (double& slow = fit.link_slowness[of(link.from)]; link.to == (link.from + 1) % n_)
+    if (double& slow = fit.link_slowness[link.from]; link.to == (link.from + 1) % n_)
       slow = slow > 0 ? std::min(slow, link.slowness) : link.slowness;
     for (std::size_t i = 0; i < link.hops.size(); ++i) {
-      const RecordedHop& hop = run_.hops()[link.hops[i]];
+      const RecordedHop& hop = run_.hops[link.hops[i]];
       const double most = largest[{hop.pass, hop.payload}];
       if (link.slowness == 1) by_size[most].push_back(hop.seconds * most / hop.bytes);
       should += link.steady * run_.alone_s(hop);
@@ -488,13 +486,13 @@ void FittedRun::take_links(MachineFit& fit) const {
     }
   }
   for (double& slow : fit.link_slowness) slow = std::max(slow, 1.0);
-  if (!run_.is_whole() || quantile_of(fit.link_slowness, 1) == 1) fit.link_slowness.clear();
+  if (!run_.is_whole || quantile_of(fit.link_slowness, 1) == 1) fit.link_slowness.clear();
   if (run_.is_simulated() && off > kLeastJitter * should && should > 0)
     fit.scenario.hop_jitter = off / should;
   rates.bytes_per_s = 0;
-  if (run_.link()) {
-    rates.bytes_per_s = run_.link()->bytes_per_s;
-    rates.latency_s = run_.link()->latency_s;
+  if (run_.link) {
+    rates.bytes_per_s = run_.link->bytes_per_s;
+    rates.latency_s = run_.link->latency_s;
     return;
   }
   if (by_size.empty()) return;

@@ -51,8 +51,7 @@ class FittedRun {
     double steady = 0;  // their pace where chance lengthens none
   };
 
-  static std::size_t of(Pass pass) { return static_cast<std::size_t>(pass); }
-  static std::size_t of(int rank) { return static_cast<std::size_t>(rank); }
+  static int of(Pass pass) { return static_cast<int>(pass); }
 
   bool shares_cores() const { return cores_ > 0; }
   // Return what a computation takes on a core of its own.
@@ -69,7 +68,7 @@ class FittedRun {
   }
   // Return what it takes on its own rank.
   double expected(const RankStep& step) const {
-    return pair_s_[of(step.pass)] * step.work * slowness_[of(step.rank)] + fixed_of(step);
+    return pair_s_[of(step.pass)] * step.work * slowness_[step.rank] + fixed_of(step);
   }
 
   RecordedRun run_;

@@ -1,10 +1,6 @@
 #include "core/tools/explain/recorded_run.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -58,8 +54,7 @@ struct Span {
 
 // Return the spans in order, joined where they overlap.
 std::vector<Span> joined(std::vector<Span> spans) {
-  std::sort(spans.begin(), spans.end(),
-            [](const Span& a, const Span& b) { return a.begin_ns < b.begin_ns; });
+  std::ranges::sort(spans, {}, &Span::begin_ns);
   std::vector<Span> result;
   for (const Span& span : spans)
     if (!result.empty() && span.begin_ns <= result.back().end_ns)
@@ -69,12 +64,15 @@ std::vector<Span> joined(std::vector<Span> spans) {
   return result;
 }
 
+// Return the first of joined spans that ends after a time.
+auto first_after(std::int64_t ns, const std::vector<Span>& spans) {
+  return std::ranges::upper_bound(spans, ns, {}, &Span::end_ns);
+}
+
 // Return for how long `span` overlaps joined spans.
 double overlap(const Span& span, const std::vector<Span>& others) {
   double sum = 0;
-  auto other = std::partition_point(others.begin(), others.end(), [&](const Span& earlier) {
-    return earlier.end_ns <= span.begin_ns;
-  });
+  auto other = first_after(span.begin_ns, others);
   for (; other != others.end() && other->begin_ns < span.end_ns; ++other)
     sum += Span{std::max(span.begin_ns, other->begin_ns), std::min(span.end_ns, other->end_ns)}
                .length();
@@ -112,77 +110,72 @@ Granularity recorded_tile(const RunInfo& info) {
 }
 
 RecordedRun::RecordedRun(const Recording& recording)
-    : info_(&recording.info), ranks_(recording.info.world_size) {
-  if (is_simulated() && info_->machine) link_ = link_of(info_->machine->link);
-  if (const auto named = read_scheme(info_->scheme); named && named->scheme->counts_nodes)
-    ranks_a_node_ = ranks_ / std::min(ranks_, named->numbers[0]);
-  if (const auto named = read_scheme(info_->scheme))
-    gathers_ = named->scheme->course == Course::gathers;
-  std::int64_t end_ns = std::numeric_limits<std::int64_t>::min();
-  begin_ns_ = std::numeric_limits<std::int64_t>::max();
+    : info(recording.info), ranks(info.world_size) {
+  if (is_simulated() && info.machine) link = link_of(info.machine->link);
+  if (const auto named = read_scheme(info.scheme)) {
+    gathers = named->scheme->course == Course::gathers;
+    if (named->scheme->counts_nodes) ranks_a_node_ = ranks / std::min(ranks, named->numbers[0]);
+  }
+  std::int64_t end_ns = INT64_MIN;
+  begin_ns_ = INT64_MAX;
   for (const auto& events : recording.events)
     for (const TraceEvent& e : events) {
       begin_ns_ = std::min(begin_ns_, e.begin_ns);
       // What a simulated rank has sent may go on after the run's end.
       if (!is_simulated() || e.lane == Lane::compute || e.lane == Lane::wait)
         end_ns = std::max(end_ns, e.end_ns);
-      if (!is_computation_of(e, ranks_)) continue;
+      if (!is_computation_of(e, ranks)) continue;
       has_[static_cast<int>(e.pass)] = true;
       if (e.pairs > 0)
         flops_a_pair_[static_cast<int>(e.pass)] =
             static_cast<double>(e.flops) / static_cast<double>(e.pairs);
     }
   if (end_ns < begin_ns_) throw InputError("nothing is recorded; the events of a run accepted");
-  wall_s_ = seconds_of(end_ns - begin_ns_);
-  begins_.resize(static_cast<std::size_t>(ranks_));
-  begin_in_turn_.resize(begins_.size());
-  ends_.resize(begins_.size(), {SIZE_MAX, 0});
-  pauses_.resize(begins_.size());
-  for (int rank = 0; rank < ranks_; ++rank) {
-    const auto& events = recording.events[static_cast<std::size_t>(rank)];
-    is_whole_ = is_whole_ && !events.empty();
+  wall_s = seconds_of(end_ns - begin_ns_);
+  begins.resize(ranks);
+  begin_in_turn.resize(begins.size());
+  ends_.resize(begins.size(), {SIZE_MAX, 0});
+  pauses.resize(begins.size());
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto& events = recording.events[rank];
+    is_whole = is_whole && !events.empty();
     read_rank(rank, events);
   }
   if (is_profile()) take_hidden_waits_out_of_gaps();
-  if (!is_simulated() && !info_->training) {
-    find_turns(recording);
-    take_turns_out_of_gaps();
-  }
-  if (!is_simulated() && !is_profile() && !info_->training) read_late_messages(recording);
+  if (!is_simulated() && !info.training) find_turns(recording);
+  if (!is_simulated() && !is_profile() && !info.training) read_late_messages(recording);
   read_hops(recording);
-  if (info_->is_whole() && ranks_ <= kMostExplainedRanks) make_graph();
+  if (info.is_whole() && ranks <= kMostExplainedRanks) make_graph();
 }
 
 void RecordedRun::read_rank(int rank, const std::vector<TraceEvent>& events) {
   std::vector<const TraceEvent*> thread;
   for (const TraceEvent& e : events) thread.push_back(&e);
-  std::stable_sort(thread.begin(), thread.end(), [](const TraceEvent* a, const TraceEvent* b) {
-    return std::pair(a->begin_ns, a->end_ns) < std::pair(b->begin_ns, b->end_ns);
-  });
+  std::ranges::stable_sort(thread, {},
+                           [](const TraceEvent* e) { return std::pair(e->begin_ns, e->end_ns); });
   // In a training step the rest of the model lies between, which is no part of the ring.
   const auto gap_of = [&](std::int64_t begin, std::int64_t end) {
-    return info_->training ? 0 : seconds_of(std::max<std::int64_t>(0, end - begin));
+    return info.training ? 0 : seconds_of(std::max<std::int64_t>(0, end - begin));
   };
   std::map<std::pair<Pass, int>, std::size_t> rows;
   std::int64_t now = begin_ns_, parted = begin_ns_;
-  const std::size_t first = steps_.size(), none = SIZE_MAX;
+  const std::size_t first = steps.size(), none = SIZE_MAX;
   std::size_t last = none;
   for (const TraceEvent* e : thread) {
     const double pause = gap_of(parted, e->begin_ns);
-    if (pause > 0 && (last != none || !info_->is_midway))
-      pauses_[static_cast<std::size_t>(rank)].push_back(pause);
+    if (pause > 0 && (last != none || !info.is_midway)) pauses[rank].push_back(pause);
     parted = std::max(parted, e->begin_ns);
-    if (!is_computation_of(*e, ranks_) && e->lane != Lane::wait) continue;
+    if (!is_computation_of(*e, ranks) && e->lane != Lane::wait) continue;
     parted = std::max(parted, e->end_ns);
     const double gap = gap_of(now, e->begin_ns);
-    (last != none ? steps_[last].gap : begins_[static_cast<std::size_t>(rank)]) += gap;
+    (last != none ? steps[last].gap : begins[rank]) += gap;
     if (gap > 0 && !is_simulated()) gaps_.push_back({rank, last, now, e->begin_ns});
     now = std::max(now, e->end_ns);
     if (e->lane == Lane::wait) continue;
-    const auto [row, is_new] = rows.emplace(std::pair(e->pass, e->step), steps_.size());
-    if (is_new) steps_.push_back({.pass = e->pass, .rank = rank, .step = e->step, .parts = 0});
+    const auto [row, is_new] = rows.emplace(std::pair(e->pass, e->step), steps.size());
+    if (is_new) steps.push_back({.pass = e->pass, .rank = rank, .step = e->step, .parts = 0});
     last = row->second;
-    RankStep& step = steps_[last];
+    RankStep& step = steps[last];
     step.seconds += seconds_of(e->end_ns - e->begin_ns);
     step.cpu += seconds_of(e->cpu_ns);
     step.pairs += static_cast<double>(e->pairs);
@@ -192,9 +185,9 @@ void RecordedRun::read_rank(int rank, const std::vector<TraceEvent>& events) {
     step.known = true;
     step.end_ns = e->end_ns;
   }
-  for (std::size_t i = first; i < steps_.size(); ++i)
-    steps_[i].parts = is_simulated() ? std::max(1, steps_[i].parts) : 1;
-  if (last != none) ends_[static_cast<std::size_t>(rank)] = {last, now};
+  for (std::size_t i = first; i < steps.size(); ++i)
+    steps[i].parts = is_simulated() ? std::max(1, steps[i].parts) : 1;
+  if (last != none) ends_[rank] = {last, now};
 }
 
 // Who is late with its last message need not wait for it, but others do.
@@ -209,7 +202,7 @@ void RecordedRun::read_late_messages(const Recording& recording) {
       for (const TraceEvent& e : events)
         if (e.lane == Lane::wait && e.waiting_for == static_cast<int>(rank) && sent > end)
           late = std::max(late, std::min(e.end_ns, sent) - std::max(e.begin_ns, end));
-    if (late > 0) steps_[row].gap += seconds_of(late);
+    if (late > 0) steps[row].gap += seconds_of(late);
   }
 }
 
@@ -218,25 +211,24 @@ void RecordedRun::read_hops(const Recording& recording) {
   for (const auto& events : recording.events)
     for (const TraceEvent& e : events) {
       const bool is_hop = e.lane == Lane::send || e.lane == Lane::recv;
-      if (!is_hop || e.step < 0 || e.step > ranks_ || !is_rank(e.src) || !is_rank(e.dst)) continue;
+      if (!is_hop || e.step < 0 || e.step > ranks || !is_rank(e.src) || !is_rank(e.dst)) continue;
       // A receive slice has the receiver's number of the hop, which is the sender's.
       all.emplace_back(HopKey{e.pass, e.payload, e.step, e.src, e.dst}, &e);
     }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::ranges::stable_sort(all, [](const auto& a, const auto& b) { return a.first < b.first; });
   for (auto next = all.begin(); next != all.end();) {
     const HopKey key = next->first;
     std::vector<const TraceEvent*> sends, receives;
     for (; next != all.end() && next->first == key; ++next)
       (next->second->lane == Lane::recv ? receives : sends).push_back(next->second);
     const auto [pass, payload, step, src, dst] = key;
-    RecordedHop& hop = hops_.emplace_back(RecordedHop{.pass = pass,
-                                                      .payload = payload,
-                                                      .way = way_of(src, dst),
-                                                      .step = step,
-                                                      .from = src,
-                                                      .to = dst,
-                                                      .known = true});
+    RecordedHop& hop = hops.emplace_back(RecordedHop{.pass = pass,
+                                                     .payload = payload,
+                                                     .way = way_of(src, dst),
+                                                     .step = step,
+                                                     .from = src,
+                                                     .to = dst,
+                                                     .known = true});
     for (std::size_t i = 0; i < std::max(sends.size(), receives.size()); ++i) {
       const TraceEvent& one = *(i < sends.size() ? sends : receives)[i];
       // Either end of a simulated message says all, and messages arrive in no order.
@@ -256,26 +248,31 @@ void RecordedRun::read_hops(const Recording& recording) {
 // step by step. Our own loop lets hops overlap, and waits where it must, so chance alone parts some hops
 // from computing, unless hardly any overlaps and no rank ever waits outside of a hop.
 void RecordedRun::find_turns(const Recording& recording) {
-  std::map<RankHop, Turn> turns;
-  std::map<std::tuple<Pass, Payload, int>, std::pair<int, int>> of_steps;  // could, and take turns
-  std::vector<std::pair<int, int>> of_ranks(begins_.size());
+  using StepHop = std::tuple<Pass, Payload, int>;
+  struct Candidate {
+    HopTurn turn;
+    Span held_up;
+  };
+  std::map<RankHop, Candidate> candidates;
+  std::map<StepHop, std::pair<int, int>> of_steps;  // could, and take turns
+  std::vector<std::pair<int, int>> of_ranks(ranks);
   std::pair<int, int> of_run;
   bool waits = false;
   for (int rank = 0; rank < std::ssize(recording.events); ++rank) {
     std::map<std::pair<Pass, int>, Span> computed;
-    std::map<std::tuple<Pass, Payload, int>, Span> hops;
+    std::map<StepHop, Span> moved;
     std::vector<Span> busy;
-    for (const TraceEvent& e : recording.events[static_cast<std::size_t>(rank)])
+    for (const TraceEvent& e : recording.events[rank])
       if (e.lane == Lane::wait) {
         waits = true;
-      } else if (is_computation_of(e, ranks_) && e.end_ns > e.begin_ns) {
+      } else if (is_computation_of(e, ranks) && e.end_ns > e.begin_ns) {
         computed[{e.pass, e.step}].cover(e);
         busy.push_back({e.begin_ns, e.end_ns});
       } else if (e.lane == Lane::send || e.lane == Lane::recv) {
-        hops[{e.pass, e.payload, e.step}].cover(e);
+        moved[{e.pass, e.payload, e.step}].cover(e);
       }
     busy = joined(std::move(busy));
-    for (const auto& [key, hop] : hops) {
+    for (const auto& [key, hop] : moved) {
       const auto& [pass, payload, step] = key;
       // The gradients of a step travel beside the next one.
       const auto found = computed.find({pass, step + (payload == Payload::dkv)});
@@ -288,52 +285,42 @@ void RecordedRun::find_turns(const Recording& recording) {
           !is_profile() || !is_before ||
           Span{hop.end_ns, meanwhile.begin_ns}.length() <= kHeldUp * hop.length() + kLaunchNs;
       const bool takes_turns = !overlaps && holds_up;
-      for (auto* const count : {&of_steps[key], &of_ranks[static_cast<std::size_t>(rank)], &of_run})
+      for (auto* const count : {&of_steps[key], &of_ranks[rank], &of_run})
         ++count->first, count->second += takes_turns;
       if (!takes_turns) continue;
       // Our own slices show a block's way alone: a rank is held up from its last computation on.
-      const auto next = std::partition_point(
-          busy.begin(), busy.end(),
-          [begin_ns = hop.begin_ns](const Span& earlier) { return earlier.end_ns <= begin_ns; });
+      const auto next = first_after(hop.begin_ns, busy);
       const std::int64_t since = next == busy.begin() ? begin_ns_ : std::prev(next)->end_ns;
-      turns[{pass, payload, step, rank}] = {is_before ? HopTurn::before : HopTurn::after,
-                                            is_profile() ? hop.begin_ns : since, hop.end_ns};
+      candidates[{pass, payload, step, rank}] = {is_before ? HopTurn::before : HopTurn::after,
+                                                 {is_profile() ? hop.begin_ns : since, hop.end_ns}};
     }
   }
   const auto nearly_all = [](std::pair<int, int> count) {
     return count.second >= kNearlyAll * count.first;
   };
-  std::vector<double> spent(begins_.size());
-  std::set<int> steps[2];
-  for (const auto& [key, turn] : turns) {
+  std::vector<std::vector<Span>> held_up(ranks);
+  std::vector<double> spent(ranks);
+  std::set<int> with_turns[2];
+  for (const auto& [key, candidate] : candidates) {
     const auto& [pass, payload, step, rank] = key;
     const auto [could, do_take] = of_steps[{pass, payload, step}];
-    const bool is_rule =
-        is_profile() ? 2 * do_take > could || nearly_all(of_ranks[static_cast<std::size_t>(rank)])
-                     : !waits && of_run.first >= kLeastHops && nearly_all(of_run);
+    const bool is_rule = is_profile() ? 2 * do_take > could || nearly_all(of_ranks[rank])
+                                      : !waits && of_run.first >= kLeastHops && nearly_all(of_run);
     if (!is_rule) continue;
-    turns_[key] = turn;
-    steps[static_cast<int>(pass)].insert(step);
-    spent[static_cast<std::size_t>(rank)] += seconds_of(turn.end_ns - turn.begin_ns);
+    turns_[key] = candidate.turn;
+    with_turns[static_cast<int>(pass)].insert(step);
+    held_up[rank].push_back(candidate.held_up);
+    spent[rank] += 1e-9 * candidate.held_up.length();
   }
-  for (const Pass pass : kAllPasses)
-    turn_steps_[static_cast<int>(pass)].assign(steps[static_cast<int>(pass)].begin(),
-                                               steps[static_cast<int>(pass)].end());
-  turns_s_ = *std::max_element(spent.begin(), spent.end());
-}
-
-// A rank that waits for a hop inside the call that starts it shows no wait.
-void RecordedRun::take_turns_out_of_gaps() {
-  std::vector<std::vector<Span>> hops(begins_.size());
-  for (const auto& [key, turn] : turns_)
-    hops[static_cast<std::size_t>(std::get<3>(key))].push_back({turn.begin_ns, turn.end_ns});
-  for (auto& of_rank : hops) of_rank = joined(std::move(of_rank));
+  for (int pass : {0, 1}) turns[pass].assign(with_turns[pass].begin(), with_turns[pass].end());
+  turns_s = *std::ranges::max_element(spent);
+  // A rank that waits for a hop inside the call that starts it shows no wait.
+  for (auto& spans : held_up) spans = joined(std::move(spans));
   for (const Gap& gap : gaps_) {
-    const auto rank = static_cast<std::size_t>(gap.rank);
-    const double in_turn = 1e-9 * overlap({gap.begin_ns, gap.end_ns}, hops[rank]);
+    const double in_turn = 1e-9 * overlap({gap.begin_ns, gap.end_ns}, held_up[gap.rank]);
     const bool is_first = gap.row == SIZE_MAX;
-    (is_first ? begins_[rank] : steps_[gap.row].gap) -= in_turn;
-    (is_first ? begin_in_turn_[rank] : steps_[gap.row].in_turn) += in_turn;
+    (is_first ? begins[gap.rank] : steps[gap.row].gap) -= in_turn;
+    (is_first ? begin_in_turn[gap.rank] : steps[gap.row].in_turn) += in_turn;
   }
 }
 
@@ -341,34 +328,34 @@ void RecordedRun::take_turns_out_of_gaps() {
 // it goes on soon after that.
 void RecordedRun::take_hidden_waits_out_of_gaps() {
   std::map<std::pair<Pass, int>, std::vector<std::int64_t>> ends;
-  for (const RankStep& step : steps_) ends[{step.pass, step.step}].push_back(step.end_ns);
-  for (auto& [step, all] : ends) std::sort(all.begin(), all.end());
+  for (const RankStep& step : steps) ends[{step.pass, step.step}].push_back(step.end_ns);
+  for (auto& [step, all] : ends) std::ranges::sort(all);
   for (Gap& gap : gaps_) {
     if (gap.row == SIZE_MAX) continue;
-    const std::vector<std::int64_t>& all = ends[{steps_[gap.row].pass, steps_[gap.row].step}];
-    const auto later = std::upper_bound(all.begin(), all.end(), gap.end_ns);
+    const std::vector<std::int64_t>& all = ends[{steps[gap.row].pass, steps[gap.row].step}];
+    const auto later = std::ranges::upper_bound(all, gap.end_ns);
     if (later == all.begin()) continue;
     const Span hidden{gap.begin_ns, *std::prev(later)};
     const Span rest{hidden.end_ns, gap.end_ns};
     if (hidden.length() <= 0 || rest.length() > kHeldUp * hidden.length() / 2 + kLaunchNs) continue;
-    steps_[gap.row].gap -= 1e-9 * hidden.length();
+    steps[gap.row].gap -= 1e-9 * hidden.length();
     gap.begin_ns = hidden.end_ns;
   }
 }
 
 double RecordedRun::alone_s(const RecordedHop& hop) const {
-  if (!link_) return hop.bytes;
+  if (!link) return hop.bytes;
   if (sends_to_all())
-    return all_to_all_seconds(hop.bytes, ranks_, link_->bytes_per_s, link_->latency_s);
-  return hop.messages * link_->latency_s + hop.bytes / link_->bytes_per_s;
+    return all_to_all_seconds(hop.bytes, ranks, link->bytes_per_s, link->latency_s);
+  return hop.messages * link->latency_s + hop.bytes / link->bytes_per_s;
 }
 
 // Return the way of a message: to the next rank, to the one before, or any other.
 Way RecordedRun::way_of(int src, int dst) const {
   if (ranks_a_node_ > 0)
     return src / ranks_a_node_ != dst / ranks_a_node_ ? Way::between_nodes : Way::ring;
-  if (dst == (src + 1) % ranks_) return Way::ring;
-  return src == (dst + 1) % ranks_ ? Way::backwards : Way::between_nodes;
+  if (dst == (src + 1) % ranks) return Way::ring;
+  return src == (dst + 1) % ranks ? Way::backwards : Way::between_nodes;
 }
 
 // ---
@@ -378,11 +365,11 @@ Way RecordedRun::way_of(int src, int dst) const {
 // is known all the same, but not its work.
 void RecordedRun::make_graph() {
   for (const bool has_work : {true, false}) try {
-      RunInfo info = *info_;
       if (is_profile()) break;
-      if (!has_work) info.mask = "full", info.partition = "contiguous";
-      if (!has_work) info.mask_slices.clear(), info.partition_runs.clear();
-      Problem job = recorded_job(info);
+      RunInfo read = info;
+      if (!has_work) read.mask = "full", read.partition = "contiguous";
+      if (!has_work) read.mask_slices.clear(), read.partition_runs.clear();
+      Problem job = recorded_job(read);
       job.backward = has(Pass::backward);
       GraphOptions options{.granularity = recorded_tile(info)};
       // Where a GPU computes, its host only launches the work.
@@ -404,8 +391,8 @@ void RecordedRun::make_graph() {
     replay_.graph = graph_of_meetings(false);
     if (!turns_.empty()) beside_ = graph_of_meetings(true);
     // Hops that take turns are on the way of this graph.
-    for (RankStep& step : steps_) step.in_turn = 0;
-    begin_in_turn_.assign(begins_.size(), 0);
+    for (RankStep& step : steps) step.in_turn = 0;
+    begin_in_turn.assign(begins.size(), 0);
   }
   give_rows();
   give_rows_of_all();
@@ -414,46 +401,42 @@ void RecordedRun::make_graph() {
 // Others' loops: a rank goes on when it has computed, sent and received; gradients of a step may travel
 // until the next one ends. Tasks stand in the same order whether or not hops run beside attention.
 TaskGraph RecordedRun::graph_of_meetings(bool hops_beside) const {
-  const auto n = static_cast<std::size_t>(ranks_);
   TaskGraph graph;
-  graph.world_size = ranks_;
+  graph.world_size = ranks;
   const auto add = [&](const Task& task, const std::vector<std::int32_t>& earlier) {
     graph.tasks.push_back(task);
     graph.edges.insert(graph.edges.end(), earlier.begin(), earlier.end());
     graph.edge_begins.push_back(static_cast<std::uint32_t>(graph.edges.size()));
     return static_cast<std::int32_t>(graph.tasks.size()) - 1;
   };
-  const auto turn_of = [&](Pass pass, Payload payload, int step, std::size_t rank) {
-    const auto found = turns_.find({pass, payload, step, static_cast<int>(rank)});
-    return found == turns_.end() ? HopTurn::beside : found->second.turn;
+  const auto turn_of = [&](Pass pass, Payload payload, int step, int rank) {
+    const auto found = turns_.find({pass, payload, step, rank});
+    return found == turns_.end() ? HopTurn::beside : found->second;
   };
+  using TasksByRank = std::vector<std::vector<std::int32_t>>;
   std::vector<std::int32_t> ready;  // [rank]: the task after which it goes on
-  for (int rank = 0; rank < ranks_; ++rank)
+  for (int rank = 0; rank < ranks; ++rank)
     ready.push_back(add({.kind = Task::Kind::begin, .rank = rank}, {}));
   for (const Pass pass : kAllPasses) {
-    std::vector<std::vector<std::int32_t>> on_their_way(n);  // [rank]: gradients of the step before
-    for (int step = 0; step < ranks_ && has(pass); ++step) {
-      std::vector<std::vector<std::int32_t>> over(n), come(n);
-      std::swap(over, on_their_way);
-      std::vector<std::int32_t> attended(n, -1);
+    TasksByRank on_their_way(ranks);  // gradients of the step before
+    for (int step = 0; step < ranks && has(pass); ++step) {
+      TasksByRank over = std::exchange(on_their_way, TasksByRank(ranks)), come(ranks);
+      std::vector<std::int32_t> attended(ranks, -1);
       const auto attend = [&](bool is_after_hop) {
-        for (std::size_t rank = 0; rank < n; ++rank) {
+        for (int rank = 0; rank < ranks; ++rank) {
           if ((turn_of(pass, Payload::kv, step, rank) == HopTurn::before) != is_after_hop) continue;
           std::vector<std::int32_t> earlier = {ready[rank]};
           if (!hops_beside) earlier.insert(earlier.end(), come[rank].begin(), come[rank].end());
-          attended[rank] =
-              add({.pass = pass, .rank = static_cast<int>(rank), .step = step}, earlier);
+          attended[rank] = add({.pass = pass, .rank = rank, .step = step}, earlier);
           over[rank].push_back(attended[rank]);
         }
       };
       const auto move = [&](Payload payload, auto&& begins_after) {
-        for (const RecordedHop& hop : hops_) {
+        for (const RecordedHop& hop : hops) {
           if (hop.pass != pass || hop.step != step || hop.payload != payload) continue;
-          const auto from = static_cast<std::size_t>(hop.from),
-                     to = static_cast<std::size_t>(hop.to);
-          std::vector<std::int32_t> earlier = {begins_after(from), begins_after(to)};
+          std::vector<std::int32_t> earlier = {begins_after(hop.from), begins_after(hop.to)};
           // A gather begins when all ranks have come to it.
-          for (std::size_t rank = 0; rank < n && gathers_ && payload == Payload::kv; ++rank)
+          for (int rank = 0; rank < ranks && gathers && payload == Payload::kv; ++rank)
             earlier.push_back(begins_after(rank));
           const std::int32_t task = add({.kind = Task::Kind::hop,
                                          .pass = pass,
@@ -462,9 +445,9 @@ TaskGraph RecordedRun::graph_of_meetings(bool hops_beside) const {
                                          .step = step,
                                          .to = hop.to},
                                         earlier);
-          for (const std::size_t end : {from, to}) {
+          for (const int end : {hop.from, hop.to}) {
             const bool is_awaited =
-                payload == Payload::kv || step + 1 == ranks_ ||
+                payload == Payload::kv || step + 1 == ranks ||
                 (!hops_beside && turn_of(pass, payload, step, end) != HopTurn::beside);
             come[end].push_back(task);
             (is_awaited ? over : on_their_way)[end].push_back(task);
@@ -472,16 +455,15 @@ TaskGraph RecordedRun::graph_of_meetings(bool hops_beside) const {
         }
       };
       attend(false);
-      move(Payload::kv, [&](std::size_t rank) {
+      move(Payload::kv, [&](int rank) {
         const bool waits = turn_of(pass, Payload::kv, step, rank) == HopTurn::after;
         return waits && !hops_beside ? attended[rank] : ready[rank];
       });
       attend(true);
-      move(Payload::dkv, [&](std::size_t rank) { return attended[rank]; });
-      for (std::size_t rank = 0; rank < n; ++rank)
-        ready[rank] = add(
-            {.kind = Task::Kind::await, .pass = pass, .rank = static_cast<int>(rank), .step = step},
-            over[rank]);
+      move(Payload::dkv, [&](int rank) { return attended[rank]; });
+      for (int rank = 0; rank < ranks; ++rank)
+        ready[rank] =
+            add({.kind = Task::Kind::await, .pass = pass, .rank = rank, .step = step}, over[rank]);
     }
   }
   return graph;
@@ -490,12 +472,9 @@ TaskGraph RecordedRun::graph_of_meetings(bool hops_beside) const {
 // Find what each task takes: its part, by work or bytes, of what its rank's step or the messages from
 // its rank to another take. What was not recorded gets a row of its own.
 void RecordedRun::give_rows() {
-  const auto n = static_cast<std::size_t>(ranks_);
-  for (auto& rows : step_rows_) rows.assign(n * n, -1);
-  for (std::size_t i = 0; i < steps_.size(); ++i)
-    step_rows_[static_cast<int>(steps_[i].pass)][static_cast<std::size_t>(steps_[i].rank) * n +
-                                                 static_cast<std::size_t>(steps_[i].step)] =
-        static_cast<std::int32_t>(i);
+  for (auto& rows : step_rows_) rows.assign(std::size_t(ranks) * ranks, -1);
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    row_of(steps[i].pass, steps[i].rank, steps[i].step) = static_cast<std::int32_t>(i);
   const TaskGraph& graph = replay_.graph;
   std::vector<std::int32_t>& row = replay_.row;
   std::vector<double>& part = replay_.part;
@@ -503,8 +482,9 @@ void RecordedRun::give_rows() {
     double amount = 0, pairs = 0, count = 0;
   };
   std::vector<Sum> of_steps, of_hops;
-  const std::size_t recorded = hops_.size();
-  std::vector<bool> has_begun(n);
+  std::map<HopKey, std::size_t> recorded;
+  for (const RecordedHop& hop : hops) recorded.emplace(key_of(hop), recorded.size());
+  std::vector<bool> has_begun(ranks);
   row.assign(graph.tasks.size(), -1);
   part.assign(graph.tasks.size(), 1);
   for (std::size_t i = 0; i < row.size(); ++i) {
@@ -512,8 +492,8 @@ void RecordedRun::give_rows() {
     if (task.kind == Task::Kind::attend) {
       row[i] = row_of_step(task);
       part[i] = task.work.computed;
-      of_steps.resize(steps_.size());
-      of_steps[static_cast<std::size_t>(row[i])].pairs += task.work.pairs;
+      of_steps.resize(steps.size());
+      of_steps[row[i]].pairs += task.work.pairs;
     } else if (task.is_message()) {
       const RecordedHop hop{.pass = task.pass,
                             .payload = task.payload,
@@ -523,33 +503,28 @@ void RecordedRun::give_rows() {
                             .to = task.to,
                             .bytes = task.bytes,
                             .messages = 1};
-      const auto end = hops_.begin() + static_cast<std::ptrdiff_t>(recorded);
-      const auto known =
-          std::lower_bound(hops_.begin(), end, key_of(hop),
-                           [](const RecordedHop& a, const HopKey& key) { return key_of(a) < key; });
-      const bool is_known = known != end && key_of(*known) == key_of(hop);
-      row[i] = static_cast<std::int32_t>(is_known ? known - hops_.begin()
-                                                  : static_cast<std::ptrdiff_t>(hops_.size()));
+      const auto known = recorded.find(key_of(hop));
+      row[i] = static_cast<std::int32_t>(known != recorded.end() ? known->second : hops.size());
       part[i] = alone_s(hop);
-      if (!is_known) hops_.push_back(hop);
-      of_hops.resize(hops_.size());
-    } else if (task.kind == Task::Kind::begin && !has_begun[static_cast<std::size_t>(task.rank)]) {
-      has_begun[static_cast<std::size_t>(task.rank)] = true;
+      if (known == recorded.end()) hops.push_back(hop);
+      of_hops.resize(hops.size());
+    } else if (task.kind == Task::Kind::begin && !has_begun[task.rank]) {
+      has_begun[task.rank] = true;
       row[i] = task.rank;
       continue;
     }
     if (row[i] < 0) continue;
-    Sum& sum = (task.is_hop() ? of_hops : of_steps)[static_cast<std::size_t>(row[i])];
+    Sum& sum = (task.is_hop() ? of_hops : of_steps)[row[i]];
     sum.amount += part[i], ++sum.count;
   }
   for (std::size_t i = 0; i < row.size(); ++i) {
     const Task& task = graph.tasks[i];
     if (row[i] < 0 || task.kind == Task::Kind::begin) continue;
-    const Sum& sum = (task.is_hop() ? of_hops : of_steps)[static_cast<std::size_t>(row[i])];
+    const Sum& sum = (task.is_hop() ? of_hops : of_steps)[row[i]];
     part[i] = sum.amount > 0 ? part[i] / sum.amount : 1 / sum.count;
   }
   for (std::size_t i = 0; i < of_steps.size() && is_predicted_; ++i) {
-    RankStep& step = steps_[i];
+    RankStep& step = steps[i];
     if (!step.known) step.pairs = of_steps[i].pairs;
     if (of_steps[i].count > 0)
       step.work = step.pairs > 0 ? std::max(of_steps[i].amount, step.pairs) : 0;
@@ -558,12 +533,10 @@ void RecordedRun::give_rows() {
 
 // Return the row of an attention, which gets one if its rank's step was not recorded.
 std::int32_t RecordedRun::row_of_step(const Task& task) {
-  std::int32_t& row = step_rows_[static_cast<int>(task.pass)][static_cast<std::size_t>(task.rank) *
-                                                                  static_cast<std::size_t>(ranks_) +
-                                                              static_cast<std::size_t>(task.step)];
+  std::int32_t& row = row_of(task.pass, task.rank, task.step);
   if (row >= 0) return row;
-  row = static_cast<std::int32_t>(steps_.size());
-  steps_.push_back({.pass = task.pass, .rank = task.rank, .step = task.step, .owner = task.owner});
+  row = static_cast<std::int32_t>(steps.size());
+  steps.push_back({.pass = task.pass, .rank = task.rank, .step = task.step, .owner = task.owner});
   return row;
 }
 
@@ -591,12 +564,13 @@ std::vector<double> RecordedRun::hop_seconds_of_all(const Durations& durations) 
   std::map<std::pair<int, int>, PaceOfLink> links;  // by both ends
   PaceOfLink all_links;
   std::map<std::pair<Pass, int>, double> most;  // bytes of a block's hop, by its step
-  for (std::size_t i = 0; i < hops_.size(); ++i) {
-    const RecordedHop& hop = hops_[i];
-    for (PaceOfLink* const link : {&links[{hop.from, hop.to}], &all_links})
-      link->seconds += durations.hops[i], link->alone += alone_s(hop);
-    if (hop.payload == Payload::kv)
-      most[{hop.pass, hop.step}] = std::max(most[{hop.pass, hop.step}], hop.bytes);
+  for (std::size_t i = 0; i < hops.size(); ++i) {
+    const RecordedHop& hop = hops[i];
+    for (PaceOfLink* const each : {&links[{hop.from, hop.to}], &all_links})
+      each->seconds += durations.hops[i], each->alone += alone_s(hop);
+    if (hop.payload != Payload::kv) continue;
+    double& bytes = most[{hop.pass, hop.step}];
+    bytes = std::max(bytes, hop.bytes);
   }
   std::map<std::pair<Pass, int>, double> whole;  // the same of whole blocks
   for (const Task& task : all_.graph.tasks)
@@ -614,14 +588,13 @@ std::vector<double> RecordedRun::hop_seconds_of_all(const Durations& durations) 
                           .from = task.rank,
                           .to = task.to,
                           .bytes = task.bytes * sent->second / std::max(whole[block], 1.0)};
-    const auto link = links.find({task.rank, task.to});
-    const double pace = link != links.end() ? link->second.pace() : all_links.pace();
-    seconds[i] = pace * alone_s(hop);
+    const auto known = links.find({task.rank, task.to});
+    seconds[i] = (known != links.end() ? known->second : all_links).pace() * alone_s(hop);
   }
   return seconds;
 }
 
-double RecordedRun::wall_s(const Durations& durations) const {
+double RecordedRun::replayed_s(const Durations& durations) const {
   const Replay& replay = durations.attends_all ? all_ : replay_;
   std::vector<double> seconds = durations.attends_all
                                     ? hop_seconds_of_all(durations)
@@ -631,8 +604,7 @@ double RecordedRun::wall_s(const Durations& durations) const {
     const auto& column = task.is_hop()                     ? durations.hops
                          : task.kind == Task::Kind::attend ? durations.steps
                                                            : durations.begins;
-    if (replay.row[i] >= 0)
-      seconds[i] = replay.part[i] * column[static_cast<std::size_t>(replay.row[i])];
+    if (replay.row[i] >= 0) seconds[i] = replay.part[i] * column[replay.row[i]];
   }
   const bool beside = durations.hops_beside && !durations.attends_all && !beside_.tasks.empty();
   return evaluate(beside ? beside_ : replay.graph, seconds, {.count = durations.cores}).wall_s();

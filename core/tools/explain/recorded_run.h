@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <string>
 #include <tuple>
 #include <vector>
 
@@ -75,64 +74,54 @@ class RecordedRun {
   // InputError for one without events.
   explicit RecordedRun(const Recording& recording);
 
-  const RunInfo& info() const { return *info_; }
-  int ranks() const { return ranks_; }
-  bool is_simulated() const { return info_->backend == "sim"; }
+  bool is_simulated() const { return info.backend == "sim"; }
   // Return whether a profiler saw the run, so that the loop is somebody else's.
-  bool is_profile() const { return info_->backend == "profile"; }
-  // Return whether all blocks come to a rank before, or while, it attends the first of them.
-  bool gathers() const { return gathers_; }
+  bool is_profile() const { return info.backend == "profile"; }
   // Return whether a hop is all that a rank sends to the others at once.
   bool sends_to_all() const { return replay_.graph.hops_end_together; }
-  bool is_whole() const { return is_whole_; }  // every rank was recorded
-  double wall_s() const { return wall_s_; }
   bool has(Pass pass) const { return has_[static_cast<int>(pass)]; }
-
-  const std::vector<RankStep>& steps() const { return steps_; }
-  const std::vector<RecordedHop>& hops() const { return hops_; }
-  const std::vector<double>& begins() const { return begins_; }
-  // Return the part of that time which is a hop's, as in RankStep::in_turn.
-  double begin_in_turn(int rank) const { return begin_in_turn_[static_cast<std::size_t>(rank)]; }
-  // Return the steps of a pass whose hops, although they could, do not run beside attention, and how
-  // long these hops take on the rank where that is longest.
-  const std::vector<int>& turns(Pass pass) const { return turn_steps_[static_cast<int>(pass)]; }
-  double turns_s() const { return turns_s_; }
-  // Return how long a rank's thread neither computed nor waited each time. A message that begins
-  // meanwhile parts two of them.
-  const std::vector<double>& pauses(int rank) const {
-    return pauses_[static_cast<std::size_t>(rank)];
-  }
-
-  // Return the link inside a node, where a simulation says it, and what a hop takes on it; without
-  // one, its bytes.
-  const std::optional<Link>& link() const { return link_; }
+  // Return what a hop takes on the link inside a node; without one, its bytes.
   double alone_s(const RecordedHop& hop) const;
   // Return the floating-point operations of a pair in a pass, 0 if none was counted.
   double flops_a_pair(Pass pass) const { return flops_a_pair_[static_cast<int>(pass)]; }
   // Return whether a step's work is known: it was counted, the mask and the partition tell it, or
   // there is none, because every rank was recorded.
-  bool has_work(const RankStep& step) const { return step.known || is_predicted_ || is_whole_; }
+  bool has_work(const RankStep& step) const { return step.known || is_predicted_ || is_whole; }
 
   const TaskGraph& graph() const { return replay_.graph; }
   // Return whether the loop leaves out steps at which a rank attends nothing.
   bool leaves_out() const { return !all_.graph.tasks.empty(); }
   // Return the seconds of the run with these durations.
-  double wall_s(const Durations& durations) const;
+  double replayed_s(const Durations& durations) const;
+
+  // What was read, for others to read.
+  const RunInfo& info;
+  const int ranks;
+  bool is_whole = true;  // every rank was recorded
+  bool gathers = false;  // all blocks come to a rank before, or while, it attends the first of them
+  double wall_s = 0;
+  std::vector<RankStep> steps;
+  std::vector<RecordedHop> hops;      // first those that were recorded, by key
+  std::vector<double> begins;         // by rank
+  std::vector<double> begin_in_turn;  // by rank: the part of that time as in RankStep::in_turn
+  // By pass: the steps whose hops, although they could, do not run beside attention; and how long
+  // these hops take on the rank where that is longest.
+  std::vector<int> turns[2];
+  double turns_s = 0;
+  // By rank: how long its thread neither computed nor waited each time. A message that begins
+  // meanwhile parts two of them.
+  std::vector<std::vector<double>> pauses;
+  std::optional<Link> link;  // inside a node, where a simulation says it
 
  private:
   using HopKey = std::tuple<Pass, Payload, int, int, int>;  // step, sender, receiver
-
-  static HopKey key_of(const RecordedHop& hop) {
-    return {hop.pass, hop.payload, hop.step, hop.from, hop.to};
-  }
-  bool is_rank(int rank) const { return rank >= 0 && rank < ranks_; }
-  void read_rank(int rank, const std::vector<TraceEvent>& events);
-  void read_late_messages(const Recording& recording);
-  void read_hops(const Recording& recording);
-  void find_turns(const Recording& recording);
-  void take_turns_out_of_gaps();
-  void take_hidden_waits_out_of_gaps();
-  Way way_of(int src, int dst) const;
+  using RankHop = std::tuple<Pass, Payload, int, int>;      // step, rank
+  // A time for which a rank neither computed nor waited: before its first event, or in a step's gap.
+  struct Gap {
+    int rank = 0;
+    std::size_t row = SIZE_MAX;  // SIZE_MAX: before its first event
+    std::int64_t begin_ns = 0, end_ns = 0;
+  };
   // A graph whose tasks take what the columns say.
   struct Replay {
     TaskGraph graph;
@@ -140,43 +129,34 @@ class RecordedRun {
     std::vector<double> part;       // [task]: its part of that row's time
   };
 
+  static HopKey key_of(const RecordedHop& hop) {
+    return {hop.pass, hop.payload, hop.step, hop.from, hop.to};
+  }
+  bool is_rank(int rank) const { return rank >= 0 && rank < ranks; }
+  void read_rank(int rank, const std::vector<TraceEvent>& events);
+  void read_late_messages(const Recording& recording);
+  void read_hops(const Recording& recording);
+  void find_turns(const Recording& recording);
+  void take_hidden_waits_out_of_gaps();
+  Way way_of(int src, int dst) const;
   void make_graph();
   TaskGraph graph_of_meetings(bool hops_beside) const;
   void give_rows();
   void give_rows_of_all();
+  std::int32_t& row_of(Pass pass, int rank, int step) {
+    return step_rows_[static_cast<int>(pass)][std::size_t(rank) * ranks + step];
+  }
   std::int32_t row_of_step(const Task& task);
   std::vector<double> hop_seconds_of_all(const Durations& durations) const;
 
-  const RunInfo* info_;
-  int ranks_ = 1;
   int ranks_a_node_ = 0;  // two-level only
-  bool is_whole_ = true, is_predicted_ = false, gathers_ = false, has_[2] = {};
-  double wall_s_ = 0;
+  bool is_predicted_ = false, has_[2] = {};
   std::int64_t begin_ns_ = 0;
   double flops_a_pair_[2] = {};
-  std::vector<RankStep> steps_;
-  std::vector<RecordedHop> hops_;  // first those that were recorded, by key
-  std::vector<double> begins_, begin_in_turn_;
-  std::vector<std::vector<double>> pauses_;  // by rank
-  // A time for which a rank neither computed nor waited: before its first event, or in a step's gap.
-  struct Gap {
-    int rank = 0;
-    std::size_t row = SIZE_MAX;  // SIZE_MAX: before its first event
-    std::int64_t begin_ns = 0, end_ns = 0;
-  };
   std::vector<Gap> gaps_;
-  // A hop that takes turns with computing.
-  struct Turn {
-    HopTurn turn = HopTurn::beside;
-    std::int64_t begin_ns = 0, end_ns = 0;
-  };
-  using RankHop = std::tuple<Pass, Payload, int, int>;  // step, rank
-  std::map<RankHop, Turn> turns_;
-  std::vector<int> turn_steps_[2];
-  double turns_s_ = 0;
+  std::map<RankHop, HopTurn> turns_;  // of hops that take turns with computing
   std::vector<std::pair<std::size_t, std::int64_t>>
       ends_;  // by rank: its last step (SIZE_MAX: none), and the end
-  std::optional<Link> link_;
 
   Replay replay_;
   TaskGraph beside_;  // where hops take turns: the same tasks if they did not
