@@ -5,12 +5,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <numeric>
 #include <set>
 #include <thread>
-#include <tuple>
 
 #include "core/tools/check/hypotheses.h"
 
@@ -195,7 +193,7 @@ class Search {
     const std::vector<Index>& rows = known_.options.rows;
     std::vector<Index> some;
     for (const Index i : positions)
-      if (rows.empty() || std::binary_search(rows.begin(), rows.end(), i)) some.push_back(i);
+      if (rows.empty() || std::ranges::binary_search(rows, i)) some.push_back(i);
     return some;
   }
 
@@ -206,8 +204,7 @@ class Search {
   void sample(bool of_keys, std::vector<std::pair<Row, bool>>& rows, const F& row_of) const {
     std::set<Tensor> needed = right_;
     needed.insert(parts_.begin(), parts_.end());
-    if (std::none_of(needed.begin(), needed.end(),
-                     [&](Tensor part) { return is_key_side(part) == of_keys; }))
+    if (std::ranges::none_of(needed, [&](Tensor part) { return is_key_side(part) == of_keys; }))
       return;
     const Index seqlen = known_.seqlen(),
                 heads = heads_of(known_.problem.shape, of_keys ? Tensor::dk : Tensor::out);
@@ -224,7 +221,7 @@ class Search {
         }
       by_head.emplace_back(-sum, head);
     }
-    std::sort(by_head.begin(), by_head.end());
+    std::ranges::sort(by_head);
     // Many ranks need their rows; one head has to do then.
     std::set<Index> chosen{by_head.front().second};
     if (known_.ranks() <= 16)
@@ -240,7 +237,7 @@ class Search {
     std::set<int> ranks;
     for (int i = 0; i < known_.ranks(); i += (known_.ranks() + kManyRanks - 1) / kManyRanks)
       ranks.insert(i);
-    if (known_.ranks() > kManyRanks) std::sort(by_rank.begin(), by_rank.end());
+    if (known_.ranks() > kManyRanks) std::ranges::sort(by_rank);
     for (std::size_t i = 0; i < by_rank.size() && i < kManyRanks / 2; ++i)
       ranks.insert(by_rank[i].second);
     const double budget = 1e8 / (static_cast<double>(seqlen * known_.width()));
@@ -252,7 +249,7 @@ class Search {
       for (const int rank : ranks) {
         const std::vector<Index> positions = looked_at(known_.deal.positions[rank]);
         std::vector<Index> worst = positions;
-        std::sort(worst.begin(), worst.end(), [&](Index a, Index b) {
+        std::ranges::sort(worst, [&](Index a, Index b) {
           return errors[head * seqlen + a] > errors[head * seqlen + b];
         });
         const auto count = std::ssize(positions);
@@ -318,8 +315,7 @@ std::vector<Suspect> diagnose(const Knowledge& known, const std::vector<TensorCh
         known.options.progress(static_cast<double>(++done) / static_cast<double>(which.size()));
     });
     std::erase_if(scored, [](const Scored& some) { return some.score.contradicts; });
-    std::stable_sort(scored.begin(), scored.end(),
-                     [](const Scored& a, const Scored& b) { return a.ranked < b.ranked; });
+    std::ranges::stable_sort(scored, {}, &Scored::ranked);
     return scored;
   };
   // The best of all, and the best of each kind.
@@ -351,8 +347,7 @@ std::vector<Suspect> diagnose(const Knowledge& known, const std::vector<TensorCh
   const std::vector<Scored> finalists = evaluate(best, false);
   // A sample of rows may not tell mistakes from each other that all of the rows would.
   const bool is_told =
-      known.options.rows.empty() ||
-      std::none_of(finalists.begin(), finalists.end(), [&](const Scored& other) {
+      known.options.rows.empty() || std::ranges::none_of(finalists, [&](const Scored& other) {
         const Hypothesis &a = *finalists.front().hypothesis, &b = *other.hypothesis;
         return other.score.is_whole && (a.mistake != b.mistake || a.mask != b.mask);
       });
@@ -373,7 +368,7 @@ std::vector<Suspect> diagnose(const Knowledge& known, const std::vector<TensorCh
   // Errors of a percent that nothing explains may be rounding, somewhere where it repeats, if they
   // follow the sizes of the rows.
   constexpr double kLittle = 0.02;
-  const bool is_little = std::all_of(checks.begin(), checks.end(), [&](const TensorCheck& check) {
+  const bool is_little = std::ranges::all_of(checks, [&](const TensorCheck& check) {
     return !parts.contains(check.tensor) || check.rms <= kLittle * check.right_rms;
   });
   if (suspects.empty() && is_little && search.errors_follow_sizes())

@@ -123,7 +123,7 @@ void add_sums(const Knowledge& known, Hypotheses& table) {
   add(Mistake::not_normalised, 1.02,
       "blocks' weighted sums are merged as if each were divided by its row sum",
       [](const QueryRow& row, Values& out, double lse) {
-        std::fill(out.begin(), out.end(), 0.0);
+        std::ranges::fill(out, 0.0);
         for (const RowPart& part : row.owner_parts)
           if (part.l > 0) add_to(out, part.l * std::exp(part.m - lse), part.acc);
       });
@@ -150,8 +150,8 @@ void add_sums(const Knowledge& known, Hypotheses& table) {
   for (const bool of_lse : {false, true})
     table.merge(Mistake::masked_block_nan, 1, "a block without an allowed key makes 0 / 0",
                 [of_lse](const QueryRow& row, Guess& guess) {
-                  const bool is_met = std::any_of(row.owner_parts.begin(), row.owner_parts.end(),
-                                                  [](const RowPart& part) { return part.l == 0; });
+                  const bool is_met = std::ranges::any_of(
+                      row.owner_parts, [](const RowPart& part) { return part.l == 0; });
                   if (!is_met || !std::isfinite(*row.merged().lse)) return;
                   guess.out = Values(row.q.size(), kNan);
                   if (of_lse) guess.lse = kNan;
@@ -161,7 +161,7 @@ void add_sums(const Knowledge& known, Hypotheses& table) {
         all ? "out is the mean of the blocks' outputs"
             : "out is the mean of the outputs of the blocks with keys",
         [all](const QueryRow& row, Values& out, double) {
-          std::fill(out.begin(), out.end(), 0.0);
+          std::ranges::fill(out, 0.0);
           int count = 0;
           for (const RowPart& part : row.owner_parts) {
             if (part.l == 0) continue;

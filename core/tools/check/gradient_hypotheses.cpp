@@ -40,9 +40,7 @@ class Sums {
   void add(Mistake mistake, double penalty, const std::string& how, const std::vector<Tensor>& of,
            const Weight& weight, const Takes& others = {}) const {
     Hypothesis& made = table_.add(mistake, penalty, how);
-    const auto is_of = [of](Tensor tensor) {
-      return std::find(of.begin(), of.end(), tensor) != of.end();
-    };
+    const auto is_of = [of](Tensor tensor) { return std::ranges::find(of, tensor) != of.end(); };
     made.query = [=](const QueryRow& row, Guess& guess) {
       if (row.dq_shares.empty() || !is_of(Tensor::dq)) return;
       guess.dq = Values(row.q.size());
@@ -118,7 +116,7 @@ void add_hops(const Knowledge& known, const Sums& sums, Hypotheses& table) {
           const int at = met_at(order, owner, step, n);
           const auto is_met = [&](Index i) { return known.mask.allows(i, key); };
           const auto& rows = deal.positions[at];
-          if (!skips_empty || std::any_of(rows.begin(), rows.end(), is_met)) last = at;
+          if (!skips_empty || std::ranges::any_of(rows, is_met)) last = at;
         }
         return rank == last ? 1 : 0;
       };

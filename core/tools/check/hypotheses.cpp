@@ -18,6 +18,64 @@ bool moves(const std::vector<Index>& positions) {
   return false;
 }
 
+// Add what a query row gives to the gradients after it has come to `out` and `lse`.
+void add_backward(const QueryRow& row, const Values& out, double lse, NaiveResult<double>& sums) {
+  const Knowledge& known = *row.known;
+  const Index width = known.width(), at = (row.head * known.seqlen() + row.position) * width;
+  const double* const dout = known.inputs.dout.data() + at;
+  const double delta = dot_of(dout, out.data(), width);
+  for (Index j = 0; j < known.seqlen(); ++j) {
+    if (!(row.counts[j] > 0)) continue;
+    const double p = row.counts[j] * std::exp(row.scores[j] - lse),
+                 ds = row.scale * p *
+                      (dot_of(dout, row.values + row.v_source(j) * width, width) - delta);
+    const Index to = (row.kv_head * known.seqlen() + j) * width;
+    for (Index c = 0; c < width; ++c) {
+      sums.dv[to + c] += p * dout[c];
+      sums.dk[to + c] += ds * row.q[c];
+      sums.dq[at + c] += ds * row.keys[row.k_source(j) * width + c];
+    }
+  }
+}
+
+// Return what a ring computes under the hypothesis, made by one rank or by all (-1).
+NaiveResult<double> made_by(const Knowledge& known, const Hypothesis& hypothesis, int rank) {
+  const bool backward = !known.inputs.dout.empty();
+  const std::size_t queries = known.inputs.q.size(), keys = backward ? known.inputs.k.size() : 0;
+  NaiveResult<double> result{Values(queries), Values(queries / known.width()),
+                             Values(backward ? queries : 0), Values(keys), Values(keys)};
+  const auto put = [&](const std::optional<Values>& row, Index at, Values& into) {
+    if (row) std::copy(row->begin(), row->end(), into.begin() + at * known.width());
+  };
+  // Rows that end up elsewhere do so after the backward pass has seen them.
+  const bool moves_rows = hypothesis.query && hypothesis.mistake == Mistake::rows_of_other_rank;
+  known.for_rows(Tensor::out, [&](Index at, Index i) {
+    const bool strikes = rank < 0 || known.deal.places[i].rank == rank;
+    QueryRow row = query_row(known, at / known.seqlen(), i,
+                             strikes && backward && is_of_gradients(hypothesis.mistake));
+    Guess made = strikes ? guess_of(hypothesis, row) : Guess();
+    const Guess right = row.merged();
+    if (strikes && !hypothesis.query) row = changed_by(hypothesis, std::move(row));
+    if (!made.out) made.out = right.out;
+    if (!made.lse) made.lse = right.lse;
+    put(made.out, at, result.out);
+    result.lse[at] = *made.lse;
+    if (!backward) return;
+    const Guess& seen = moves_rows ? right : made;
+    add_backward(row, *seen.out, *seen.lse, result);
+    put(made.dq, at, result.dq);
+  });
+  if (!backward || !hypothesis.key) return result;
+  known.for_rows(Tensor::dk, [&](Index at, Index i) {
+    if (rank >= 0 && known.deal.places[i].rank != rank) return;
+    Guess made;
+    hypothesis.key(key_row(known, at / known.seqlen(), i), made);
+    put(made.dk, at, result.dk);
+    put(made.dv, at, result.dv);
+  });
+  return result;
+}
+
 }  // namespace
 
 Values scaled(Values values, double factor) {
@@ -67,7 +125,7 @@ std::vector<int> Knowledge::numbers_to_try() const {
     if (at == position)
       wrong.emplace_back(-distance(copy_of(oracle.out, 0, position), position), position);
   });
-  std::sort(wrong.begin(), wrong.end());
+  std::ranges::sort(wrong);
   wrong.resize(std::min<std::size_t>(wrong.size(), 16));
   Values by_owner(n), by_step(n);  // less what is explained
   for (const auto& [less_error, position] : wrong) {
@@ -91,7 +149,7 @@ std::vector<int> Knowledge::numbers_to_try() const {
   for (const Values* const scores : {&by_owner, &by_step}) {
     std::vector<std::pair<double, int>> order;
     for (int i = 0; i < n; ++i) order.emplace_back((*scores)[i], i);
-    std::sort(order.begin(), order.end());
+    std::ranges::sort(order);
     for (int i = 0; i < kManyRanks / 4; ++i) best.insert(order[i].second);
   }
   return {best.begin(), best.end()};
@@ -143,7 +201,7 @@ std::vector<Belief> wrong_sources(const Knowledge& known) {
   for (const Belief& belief : wrong_positions(known)) {
     std::vector<Index> inverse(belief.positions.size(), -1);
     for (Index p = 0; p < std::ssize(inverse); ++p) inverse[belief.positions[p]] = p;
-    if (std::find(inverse.begin(), inverse.end(), -1) != inverse.end()) continue;
+    if (std::ranges::find(inverse, -1) != inverse.end()) continue;
     sources.push_back({"the rows were put back by the positions of " + belief.how, inverse, 1.01});
     sources.push_back(
         {"the rows were dealt out by the positions of " + belief.how, belief.positions, 1.01});
@@ -392,68 +450,6 @@ KeyRow key_row(const Knowledge& known, Index kv_head, Index position) {
 
 // ---
 // Rings that make a mistake.
-
-namespace {
-
-// Add what a query row gives to the gradients after it has come to `out` and `lse`.
-void add_backward(const QueryRow& row, const Values& out, double lse, NaiveResult<double>& sums) {
-  const Knowledge& known = *row.known;
-  const Index width = known.width(), at = (row.head * known.seqlen() + row.position) * width;
-  const double* const dout = known.inputs.dout.data() + at;
-  const double delta = dot_of(dout, out.data(), width);
-  for (Index j = 0; j < known.seqlen(); ++j) {
-    if (!(row.counts[j] > 0)) continue;
-    const double p = row.counts[j] * std::exp(row.scores[j] - lse),
-                 ds = row.scale * p *
-                      (dot_of(dout, row.values + row.v_source(j) * width, width) - delta);
-    const Index to = (row.kv_head * known.seqlen() + j) * width;
-    for (Index c = 0; c < width; ++c) {
-      sums.dv[to + c] += p * dout[c];
-      sums.dk[to + c] += ds * row.q[c];
-      sums.dq[at + c] += ds * row.keys[row.k_source(j) * width + c];
-    }
-  }
-}
-
-// Return what a ring computes under the hypothesis, made by one rank or by all (-1).
-NaiveResult<double> made_by(const Knowledge& known, const Hypothesis& hypothesis, int rank) {
-  const bool backward = !known.inputs.dout.empty();
-  const std::size_t queries = known.inputs.q.size(), keys = backward ? known.inputs.k.size() : 0;
-  NaiveResult<double> result{Values(queries), Values(queries / known.width()),
-                             Values(backward ? queries : 0), Values(keys), Values(keys)};
-  const auto put = [&](const std::optional<Values>& row, Index at, Values& into) {
-    if (row) std::copy(row->begin(), row->end(), into.begin() + at * known.width());
-  };
-  // Rows that end up elsewhere do so after the backward pass has seen them.
-  const bool moves_rows = hypothesis.query && hypothesis.mistake == Mistake::rows_of_other_rank;
-  known.for_rows(Tensor::out, [&](Index at, Index i) {
-    const bool strikes = rank < 0 || known.deal.places[i].rank == rank;
-    QueryRow row = query_row(known, at / known.seqlen(), i,
-                             strikes && backward && is_of_gradients(hypothesis.mistake));
-    Guess made = strikes ? guess_of(hypothesis, row) : Guess();
-    const Guess right = row.merged();
-    if (strikes && !hypothesis.query) row = changed_by(hypothesis, std::move(row));
-    if (!made.out) made.out = right.out;
-    if (!made.lse) made.lse = right.lse;
-    put(made.out, at, result.out);
-    result.lse[at] = *made.lse;
-    if (!backward) return;
-    const Guess& seen = moves_rows ? right : made;
-    add_backward(row, *seen.out, *seen.lse, result);
-    put(made.dq, at, result.dq);
-  });
-  if (!backward || !hypothesis.key) return result;
-  known.for_rows(Tensor::dk, [&](Index at, Index i) {
-    if (rank >= 0 && known.deal.places[i].rank != rank) return;
-    Guess made;
-    hypothesis.key(key_row(known, at / known.seqlen(), i), made);
-    put(made.dk, at, result.dk);
-    put(made.dv, at, result.dv);
-  });
-  return result;
-}
-
-}  // namespace
 
 NaiveResult<double> make_mistake(const CheckedProblem& problem, const CheckedInputs& inputs,
                                  const MistakenRing& ring) {

@@ -127,8 +127,8 @@ std::string seen_mask(const Knowledge& known) {
     ++windows[i - start + 1];
   }
   if (2 * fits < count || inside < 3) return "";
-  const auto often = std::max_element(windows.begin(), windows.end(),
-                                      [](auto& a, auto& b) { return a.second < b.second; });
+  const auto often =
+      std::ranges::max_element(windows, [](auto& a, auto& b) { return a.second < b.second; });
   if (2 * often->second > inside) return fmt::format("causal+window:{}", often->first);
   std::vector<Index> lengths;
   Index before = 0;
@@ -156,7 +156,7 @@ void add_wrong_masks(const Knowledge& known, Hypotheses& table) {
   const Parts given = parts_of(known);
   Parts parts = given;
   for (std::size_t dropped = parts.size(); dropped-- > 0;) add(parts_text(without(parts, dropped)));
-  if (std::find(parts.begin(), parts.end(), "causal") == parts.end()) parts.emplace_back("causal");
+  if (std::ranges::find(parts, "causal") == parts.end()) parts.emplace_back("causal");
   for (unsigned kept_parts = 0; kept_parts < 1u << parts.size(); ++kept_parts) {
     Parts rest;
     for (std::size_t p = 0; p < parts.size(); ++p)
@@ -258,7 +258,7 @@ void add_dealt_orders(const Knowledge& known, Hypotheses& table) {
   const Allows causal = allowed_by(known, is_causal ? "causal" : "full"),
                rest = allowed_by(known, parts_text(parts));
   std::vector<Belief> beliefs = wrong_positions(known);
-  std::reverse(beliefs.begin(), beliefs.end());
+  std::ranges::reverse(beliefs);
   if (beliefs.size() > 1) std::swap(beliefs[0], beliefs[1]);  // the dealt order first
   for (const Belief& belief : beliefs)
     for (const auto& [of_q, of_k] : {std::pair{true, false}, {false, true}, {true, true}})

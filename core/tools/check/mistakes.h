@@ -126,8 +126,8 @@ inline std::vector<double> stored_as(DType dtype, std::vector<double> values) {
 
 // Return whether `dtype` holds every value that is finite.
 inline bool is_stored_in(DType dtype, const std::vector<double>& values) {
-  return std::all_of(values.begin(), values.end(),
-                     [&](double x) { return !std::isfinite(x) || stored_as(dtype, x) == x; });
+  return std::ranges::all_of(
+      values, [&](double x) { return !std::isfinite(x) || stored_as(dtype, x) == x; });
 }
 
 // A ring that makes a mistake, on all ranks (-1) or on one.

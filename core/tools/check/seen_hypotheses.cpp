@@ -143,9 +143,8 @@ std::vector<Meaning> meanings_of(const Knowledge& known, const Fit& fit,
       }
     meanings.push_back({one.mistake, one.words, one.value});
   };
-  const bool is_of_scores = std::all_of(tensors.begin(), tensors.end(), [](Tensor tensor) {
-    return tensor == Tensor::dq || tensor == Tensor::dk;
-  });
+  const bool is_of_scores = std::ranges::all_of(
+      tensors, [](Tensor tensor) { return tensor == Tensor::dq || tensor == Tensor::dk; });
   if (tensors.front() != Tensor::lse || fit.constant != 0)
     for (const KnownFactor& one : known_factors(known))
       if (is_of_scores || !one.is_of_scores)
@@ -165,7 +164,7 @@ void add_factors(const Knowledge& known, const Sample& sample, Hypotheses& table
   for (const Tensor tensor : sample.wrong) {
     const std::optional<Fit> fit = fit_of(known, sample, tensor);
     if (!fit) continue;
-    const auto same = std::find_if(alike.begin(), alike.end(), [&](const auto& other) {
+    const auto same = std::ranges::find_if(alike, [&](const auto& other) {
       return fit->constant == 0 && other.first.constant == 0 &&
              std::abs(fit->factor / other.first.factor - 1) < 2e-3;
     });
@@ -279,33 +278,34 @@ void add_moved_rows(const Knowledge& known, const Sample& sample, Hypotheses& ta
 
 // A half of every wrong tensor holds the other half, or zeros, or another tensor.
 void add_overwritten(const Knowledge& known, const Sample& sample, Hypotheses& table) {
-  const AttentionShape& shape = known.problem.shape;
   enum Axis { batch, heads, rows, local_rows, columns };
   static constexpr const char* kAxes[] = {"batch entries", "heads", "rows", "rows of a rank",
                                           "columns"};
-  struct At {
-    Index head, position;
+  struct Element {
+    Index head, position, column;
   };
   // Return the place in the other half if a place lies in the upper or lower one.
-  const auto partner = [&known, &shape](Axis axis, bool upper, Tensor tensor,
-                                        At at) -> std::optional<At> {
-    const Index of_batch = heads_of(shape, tensor) / shape.batch;
-    const auto other = [upper](Index x, Index of) -> Index {
-      const Index half = of / 2, first = upper ? of - half : 0;
-      return x < first || x >= first + half ? -1 : upper ? x - first : x + of - half;
-    };
-    if (axis == batch || axis == heads) {
-      const Index entry = at.head / of_batch, head = at.head % of_batch,
-                  moved = axis == batch ? other(entry, shape.batch) : other(head, of_batch);
-      if (moved < 0) return {};
-      return At{axis == batch ? moved * of_batch + head : entry * of_batch + moved, at.position};
-    }
+  const auto partner = [&known](Axis axis, bool upper, Tensor tensor,
+                                Element at) -> std::optional<Element> {
+    const AttentionShape& shape = known.problem.shape;
+    const Index of_batch = heads_of(shape, tensor) / shape.batch, entry = at.head / of_batch,
+                head = at.head % of_batch;
     const Place& place = known.deal.places[at.position];
     const auto& own = known.deal.positions[place.rank];
-    const Index moved =
-        axis == rows ? other(at.position, known.seqlen()) : other(place.local_row, std::ssize(own));
-    if (moved < 0) return {};
-    return At{at.head, axis == rows ? moved : own[moved]};
+    const Index places[] = {entry, head, at.position, place.local_row, at.column},
+                ends[] = {shape.batch, of_batch, known.seqlen(), std::ssize(own), known.width()};
+    const Index half = ends[axis] / 2, rest = ends[axis] - half;
+    if (upper ? places[axis] < rest : places[axis] >= half) return {};
+    const Index moved = places[axis] + (upper ? -rest : rest);
+    if (axis == batch) at.head = moved * of_batch + head;
+    if (axis == heads) at.head = entry * of_batch + moved;
+    if (axis == rows) at.position = moved;
+    if (axis == local_rows) at.position = own[moved];
+    if (axis == columns) at.column = moved;
+    return at;
+  };
+  const auto value_of = [&known](const Values& tensor, const Element& at) {
+    return known.row_of(tensor, at.head, at.position)[at.column];
   };
   const auto add = [&](Axis axis, bool upper, const std::string& by, double penalty,
                        const auto& taken) {
@@ -315,73 +315,102 @@ void add_overwritten(const Knowledge& known, const Sample& sample, Hypotheses& t
         [=, &known, wrong = sample.wrong](Tensor tensor, Index head,
                                           Index position) -> std::optional<Values> {
           if (!wrong.contains(tensor) || tensor == Tensor::lse) return {};
-          std::optional<At> other = At{head, position};
-          if (axis != columns) other = partner(axis, upper, tensor, *other);
-          if (!other) return {};
-          const Values by_taken = taken(tensor, At{head, position}, *other);
-          if (axis != columns) return by_taken;
           Values row = known.right_of(tensor, head, position);
-          const Index half = known.width() / 2, to = upper ? known.width() - half : 0,
-                      from = upper ? 0 : known.width() - half;
-          const bool is_own = by == "the other half";
-          for (Index c = 0; c < half; ++c) row[to + c] = by_taken[is_own ? from + c : to + c];
-          return row;
+          bool is_hit = false;
+          for (Element at{head, position, 0}; at.column < known.width(); ++at.column)
+            if (const auto other = partner(axis, upper, tensor, at)) {
+              row[at.column] = taken(tensor, at, *other);
+              is_hit = true;
+            }
+          return is_hit ? std::optional(row) : std::nullopt;
         },
         table);
     // Zeros may as well be rows that nobody has worked on.
-    made.is_one_of_several = by == "zeros" && axis >= rows && axis != columns;
+    made.is_one_of_several = by == "zeros" && (axis == rows || axis == local_rows);
   };
   // Return whether of the sampled rows all those of the half are wrong, and no others.
   const auto is_all_wrong = [&](Axis axis, bool upper) {
     Index wrong = 0;
     for (const auto& [tensor, rank, at] : sample.rows) {
       if (!sample.wrong.contains(tensor) || tensor == Tensor::lse) continue;
-      const Values right = known.right_of(tensor, at / known.seqlen(), at % known.seqlen());
+      const double* const right = known.row_of(values_of(known.oracle, tensor), 0, at);
       const double* const given = known.row_of(values_of(known.mine, tensor), 0, at);
       const double most = sampled_rounding(sample, tensor);
       bool is_wrong = false;
       for (Index c = 0; c < known.width(); ++c)
         is_wrong = is_wrong || !(std::abs(right[c] - given[c]) <= most);
-      const At place{at / known.seqlen(), at % known.seqlen()};
+      const Element place{at / known.seqlen(), at % known.seqlen(), 0};
       if (is_wrong != partner(axis, upper, tensor, place).has_value()) return false;
       wrong += is_wrong;
     }
     return wrong > 0;
   };
   for (const Axis axis : {batch, heads, rows, local_rows, columns}) {
-    const bool moves_rows = axis == rows || axis == local_rows;
-    if (moves_rows && !known.options.rows.empty()) continue;
+    if ((axis == rows || axis == local_rows) && !known.options.rows.empty()) continue;
     for (const bool upper : {true, false}) {
       // A guess, which comes after whatever explains a part of the error.
       constexpr double kLast = 5e8;
       if (axis != columns && is_all_wrong(axis, upper)) {
-        add(axis, upper, "something else", kLast, [&known](Tensor tensor, At at, At) {
-          return known.copy_of(values_of(known.mine, tensor), at.head, at.position);
+        add(axis, upper, "something else", kLast, [=, &known](Tensor tensor, Element at, Element) {
+          return value_of(values_of(known.mine, tensor), at);
         });
         table.back().is_one_of_several = true;
       }
-      add(axis, upper, "the other half", 1.1, [&known](Tensor tensor, At, At other) {
-        return known.right_of(tensor, other.head, other.position);
+      add(axis, upper, "the other half", 1.1, [=, &known](Tensor tensor, Element, Element other) {
+        return value_of(values_of(known.oracle, tensor), other);
       });
-      add(axis, upper, "zeros", 1.1, [&known](Tensor, At, At) { return Values(known.width()); });
-      for (const bool of_input : {true, false})
-        for (const int number : {0, 1})
-          add(axis, upper,
-              fmt::format("values of {}", of_input ? (number ? "V, or dO" : "K, or Q")
-                                                   : (number ? "dV, or out" : "dK, or dQ")),
-              1.12, [=, &known](Tensor tensor, At at, At) {
-                const bool of_keys = is_key_side(tensor);
-                const Values& from =
-                    of_input
-                        ? (of_keys ? (number ? known.inputs.v : known.inputs.k)
-                                   : (number ? known.inputs.dout : known.inputs.q))
-                        : values_of(known.oracle, of_keys ? (number ? Tensor::dv : Tensor::dk)
-                                                          : (number ? Tensor::out : Tensor::dq));
-                return from.empty() ? Values(known.width())
-                                    : known.copy_of(from, at.head, at.position);
-              });
+      add(axis, upper, "zeros", 1.1, [](Tensor, Element, Element) { return 0.0; });
+      const CheckedInputs& in = known.inputs;
+      const NaiveResult<double>& right = known.oracle;
+      const std::tuple<const char*, const Values*, const Values*> others[] = {
+          {"K, or Q", &in.k, &in.q},
+          {"V, or dO", &in.v, &in.dout},
+          {"dK, or dQ", &right.dk, &right.dq},
+          {"dV, or out", &right.dv, &right.out}};
+      for (const auto& [names, of_keys, of_queries] : others)
+        add(axis, upper, fmt::format("values of {}", names), 1.12,
+            [=, of_keys = of_keys, of_queries = of_queries](Tensor tensor, Element at, Element) {
+              const Values& from = is_key_side(tensor) ? *of_keys : *of_queries;
+              return from.empty() ? 0.0 : value_of(from, at);
+            });
     }
   }
+}
+
+// Fit the logits to what is given: exp(logit) is what the row sum has besides.
+void add_fitted_sinks(const Knowledge& known, const Sample& sample, Hypotheses& table) {
+  std::map<Index, std::vector<double>> once, by_block;
+  std::set<double> counts;
+  const Tensor of = sample.wrong.contains(Tensor::lse) ? Tensor::lse : Tensor::out;
+  for (const auto& [part, rank, at] : sample.rows) {
+    if (part != of || !sample.wrong.contains(of)) continue;
+    const Index head = at / known.seqlen(), position = at % known.seqlen();
+    const double* const right = known.row_of(known.oracle.out, head, position);
+    const double lse = known.oracle.lse[at],
+                 share =  // of the keys in the row sum
+                 of == Tensor::lse
+                     ? std::exp(lse - known.mine.lse[at])
+                     : dot_of(known.row_of(known.mine.out, head, position), right, known.width()) /
+                           dot_of(right, right, known.width());
+    if (!(share > 1e-3 && share < 1 - 1e-3)) continue;
+    std::set<int> met;
+    known.mask.for_allowed(position, [&](Interval keys) {
+      for (Index j = keys.first; j < keys.last; ++j) met.insert(known.deal.places[j].rank);
+    });
+    const double logit = lse + std::log(1 / share - 1),
+                 blocks = std::log(std::max(static_cast<double>(met.size()), 1.0));
+    once[head].push_back(logit);
+    by_block[head].push_back(logit - blocks);
+    counts.insert(blocks);
+  }
+  const auto median = [](std::vector<double>& all) {
+    const auto middle = all.begin() + std::ssize(all) / 2;
+    std::nth_element(all.begin(), middle, all.end());
+    return *middle;
+  };
+  std::map<Index, SinkFit> fits;
+  for (auto& [head, all] : once) fits[head] = {median(all), median(by_block[head])};
+  if (!fits.empty()) add_sinks(known, fits, counts.size() > 1, table);
 }
 
 }  // namespace
@@ -422,10 +451,10 @@ void add_sinks(const Knowledge& known, const std::map<Index, SinkFit>& fits, boo
             double logit = fit.once;
             if (counted == by_block)
               logit = fit.by_block +
-                      std::log(std::max(static_cast<double>(std::count_if(
-                                            row.owner_parts.begin(), row.owner_parts.end(),
-                                            [](const RowPart& part) { return part.l > 0; })),
-                                        1.0));
+                      std::log(std::max(
+                          static_cast<double>(std::ranges::count_if(
+                              row.owner_parts, [](const RowPart& part) { return part.l > 0; })),
+                          1.0));
             guess = row.merged();
             const double most = std::max(*guess.lse, logit),
                          sum =
@@ -438,46 +467,6 @@ void add_sinks(const Knowledge& known, const std::map<Index, SinkFit>& fits, boo
     }
   }
 }
-
-namespace {
-
-// Fit the logits to what is given: exp(logit) is what the row sum has besides.
-void add_fitted_sinks(const Knowledge& known, const Sample& sample, Hypotheses& table) {
-  std::map<Index, std::vector<double>> once, by_block;
-  std::set<double> counts;
-  const Tensor of = sample.wrong.contains(Tensor::lse) ? Tensor::lse : Tensor::out;
-  for (const auto& [part, rank, at] : sample.rows) {
-    if (part != of || !sample.wrong.contains(of)) continue;
-    const Index head = at / known.seqlen(), position = at % known.seqlen();
-    const double* const right = known.row_of(known.oracle.out, head, position);
-    const double lse = known.oracle.lse[at],
-                 share =  // of the keys in the row sum
-                 of == Tensor::lse
-                     ? std::exp(lse - known.mine.lse[at])
-                     : dot_of(known.row_of(known.mine.out, head, position), right, known.width()) /
-                           dot_of(right, right, known.width());
-    if (!(share > 1e-3 && share < 1 - 1e-3)) continue;
-    std::set<int> met;
-    known.mask.for_allowed(position, [&](Interval keys) {
-      for (Index j = keys.first; j < keys.last; ++j) met.insert(known.deal.places[j].rank);
-    });
-    const double logit = lse + std::log(1 / share - 1),
-                 blocks = std::log(std::max(static_cast<double>(met.size()), 1.0));
-    once[head].push_back(logit);
-    by_block[head].push_back(logit - blocks);
-    counts.insert(blocks);
-  }
-  const auto median = [](std::vector<double>& all) {
-    const auto middle = all.begin() + std::ssize(all) / 2;
-    std::nth_element(all.begin(), middle, all.end());
-    return *middle;
-  };
-  std::map<Index, SinkFit> fits;
-  for (auto& [head, all] : once) fits[head] = {median(all), median(by_block[head])};
-  if (!fits.empty()) add_sinks(known, fits, counts.size() > 1, table);
-}
-
-}  // namespace
 
 void add_seen(const Knowledge& known, const Sample& sample, Hypotheses& table) {
   add_factors(known, sample, table);
