@@ -38,7 +38,7 @@ using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, Destroyer<destroy>>
 
 // ---
 // Names the wait in which a kernel hung. A wait that takes ten seconds ends its kernel
-// (cuda/ptx/barrier.h) and leaves a record in memory of the host, which outlives the device's
+// (cuda/ptx/watchdog.h) and leaves a record in memory of the host, which outlives the device's
 // context; CudaError adds it to its text.
 
 // What a wait that does not end leaves behind: which block and thread waited, and the barrier, as

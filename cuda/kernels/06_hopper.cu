@@ -18,6 +18,7 @@
 #include "cuda/kernels/hopper_tile.h"
 #include "cuda/kernels/kernel_table.h"
 #include "cuda/ptx/registers.h"
+#include "cuda/ptx/watchdog.h"
 
 namespace ringscope::cuda {
 namespace {

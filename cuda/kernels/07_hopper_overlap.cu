@@ -26,6 +26,7 @@
 #include "cuda/kernels/kernel_table.h"
 #include "cuda/kernels/persistent_schedule.h"
 #include "cuda/ptx/registers.h"
+#include "cuda/ptx/watchdog.h"
 
 namespace ringscope::cuda {
 namespace {

@@ -34,6 +34,7 @@
 #include "cuda/kernels/one_pass.h"
 #include "cuda/ptx/barrier.h"
 #include "cuda/ptx/registers.h"
+#include "cuda/ptx/watchdog.h"
 
 namespace ringscope::cuda {
 namespace {

@@ -46,6 +46,7 @@
 #include "cuda/kernels/warpgroup.h"
 #include "cuda/ptx/registers.h"
 #include "cuda/ptx/tma.h"
+#include "cuda/ptx/watchdog.h"
 
 namespace ringscope::cuda {
 namespace {

@@ -29,7 +29,7 @@ void hang(const ForwardStep&, DType, int, cudaStream_t) {
   while (true) pause();
 }
 
-// End as a wait of a Hopper kernel does that takes ten seconds (cuda/ptx/barrier.h).
+// End as a wait of a Hopper kernel does that takes ten seconds (cuda/ptx/watchdog.h).
 void wait_in_vain(const ForwardStep&, DType, int, cudaStream_t) {
   *hang_record_of("07_hopper_overlap") = {1, 1, 3, 0, 128, 1024, 1};
   check(cudaErrorLaunchFailure, "cudaDeviceSynchronize()", __FILE__, __LINE__);
