@@ -136,8 +136,12 @@ __device__ __forceinline__ StagePlace<Config::kStages> place_of(unsigned visit) 
   return {static_cast<int>(visit % Config::kStages), visit / Config::kStages % 2};
 }
 
-// Return the parity of the phase in which visit `visit` fills its buffer of dQ.
-__device__ __forceinline__ std::uint32_t dq_parity(unsigned visit) { return visit / kAdders % 2; }
+// Return the parity of the phase in which visit `visit` fills its buffer of dQ. Before the first visit
+// stands number -1, whose phase is the one that a fresh barrier counts as over.
+__host__ __device__ __forceinline__ constexpr std::uint32_t dq_parity(unsigned visit) {
+  return visit / kAdders % 2;
+}
+static_assert(dq_parity(0u - 1) == 1);
 
 // Take items and start their copies. One thread does.
 template <class Config>
