@@ -115,7 +115,7 @@ TEST(Schemes, UlyssesIsKnownByItsOrder) {
 // attends `time(r)` microseconds and comes `late(r)` to the gather of each layer.
 struct Gathered {
   int kernels = 1;
-  bool beside = false, backward = false, has_lengths = true;
+  bool beside = false, backward = false, has_lengths = true, on_device = true;
   double gather = 200;
   std::vector<double> times = {400, 400, 400, 400};
   std::vector<int> keys = {256, 256, 256, 256};
@@ -129,12 +129,19 @@ std::vector<ProfileText> gathered(const Gathered& script) {
     double next = 0;
     for (std::size_t rank = 0; rank < 4; ++rank) {
       ProfileText& text = texts[rank];
-      text.kernel("ncclDevKernel_AllGather_RING_LL(x)", now, script.gather, 20);
+      if (script.on_device) {
+        text.kernel("ncclDevKernel_AllGather_RING_LL(x)", now, script.gather, 20);
+      } else {
+        text.add("user_annotation", "gloo:all_gather", now, script.gather, 20);
+      }
       double at = script.beside ? now + 5 : now + script.gather + 5;
       for (int k = 0; k < script.kernels; ++k) {
         if (k == 1 && script.beside) at = std::max(at, now + script.gather + 5);
-        text.kernel(back ? kBackward : kAttention, at, script.times[rank], 7);
-        if (script.has_lengths)
+        if (!script.on_device)
+          text.add("cpu_op", kCpuAttention, at, script.times[rank], 7,
+                   lengths(64, script.keys[rank], false));
+        if (script.on_device) text.kernel(back ? kBackward : kAttention, at, script.times[rank], 7);
+        if (script.on_device && script.has_lengths)
           text.add("cpu_op", "aten::_scaled_dot_product_flash_attention", at - 20, 10, 1,
                    lengths(64, script.keys[rank], true));
         at += script.times[rank] + 2;
@@ -178,8 +185,12 @@ TEST(Schemes, ExplainsGatheredKeysAndValues) {
     EXPECT_EQ(uneven.findings.at(0).rank, 3);
     EXPECT_NEAR(uneven.findings.at(0).saved_s, 300e-6, 30e-6);
   }
-  // As much work for each rank, but of all pairs.
-  EXPECT_EQ(ring_of(gathered({.has_lengths = true})).recording.value().info.mask, "full");
+  // As much work for each rank, of all pairs and of fewer.
+  for (const int keys : {256, 128}) {
+    const InferredRing even =
+        ring_of(gathered({.on_device = false, .keys = {keys, keys, keys, keys}}));
+    EXPECT_EQ(even.recording.value().info.mask, keys == 256 ? "full" : "causal") << notes_of(even);
+  }
   // PyTorch gathers in the backward pass too, and sends gradients around.
   EXPECT_TRUE(explained({.kernels = 4, .beside = true, .backward = true}).exposed_s > 0);
 }
