@@ -165,8 +165,9 @@ void add_dout(const RunOptions& options, InputPlan& plan) {
   const std::array<Index, 4> expected{plan.shape.batch, plan.shape.num_heads, plan.shape.queries(),
                                       plan.shape.value_dim()};
   if (dout.sizes != expected)
-    throw InputError(fmt::format("{} but the output has shape ({}); accepted: equal shapes",
-                                 described(dout), fmt::join(expected, ", ")));
+    throw InputError(fmt::format("{} but the output{} has shape ({}); accepted: equal shapes",
+                                 described(dout), options.q ? " of --q " + *options.q : "",
+                                 fmt::join(expected, ", ")));
   plan.all_f64 = plan.all_f64 && dout.header.is_f64();
   add_files(dout.path, options, plan.files);
 }

@@ -67,8 +67,7 @@ void describe(S& job, F&& row) {
           .swept(),
       job.partition);
   row(MemberRow("partition-q", "PARTITION",
-                "which rank holds which queries, counted from the first (as --partition deals out "
-                "their number)"),
+                "which rank holds which queries, counted from the first (dealt out as keys are)"),
       job.partition_q);
   row(MemberRow(
           "speeds", "S0,S1,...",

@@ -45,7 +45,7 @@ TEST_F(BadInputTest, NpyShapesThatDoNotFit) {
   const auto zero = [](Index) { return 0.0; };
   write_good_files();
   for (const std::vector<Index>& shape :
-       std::initializer_list<std::vector<Index>>{{2, 2, 5, 3}, {1, 2, 6, 3}, {1, 2, 5, 4}}) {
+       std::initializer_list<std::vector<Index>>{{2, 2, 5, 3}, {1, 2, 4, 3}, {1, 2, 5, 4}}) {
     write_tensor("k.npy", shape, zero);
     expect_files_refused({"--k", "--q", "(1, 2, 5, 3)", "accepted"});
   }
@@ -59,6 +59,21 @@ TEST_F(BadInputTest, NpyShapesThatDoNotFit) {
   write_tensor("do.npy", {1, 2, 5, 4}, zero);
   expect_files_refused({"--dout", "--q", "(1, 2, 5, 4)"}, "--backward --dout do.npy");
   expect_files_refused("--mask 7 5", "--mask documents:3,4");
+}
+
+TEST_F(BadInputTest, QueriesSinksAndWidthsThatDoNotFit) {
+  write_good_files();
+  write_tensor("s.npy", {3}, [](Index) { return 0.0; });
+  expect_files_refused("--q-offset 1 0", "--q-offset 1");
+  expect_files_refused("--sink-logits s.npy 3 2", "--sink-logits s.npy");
+  expect_files_refused("--sink-logits", "--dsink g.npy --backward");
+  expect_random_refused("--seqlen 8 --seqlen-q 9", "--seqlen-q 9");
+  expect_random_refused("--seqlen 8 --seqlen-q 5 --q-offset 4", "--q-offset 4 3");
+  expect_random_refused("--head-dim-v 0", "--head-dim-v");
+  expect_random_refused("--seqlen 8 --seqlen-q 5 --partition searched", "--partition searched");
+  expect_random_refused("--partition-q searched", "searched");
+  for (const char* flags : {"--sink-logits random", "--head-dim-v 8", "--seqlen-q 5"})
+    expect_random_refused(std::string("--inject scale ") + flags, "accepted");
 }
 
 TEST_F(BadInputTest, OutputPlaces) {

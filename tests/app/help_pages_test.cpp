@@ -60,7 +60,7 @@ TEST_F(HelpPagesTest, BashCompletesCommandsFlagsAndValues) {
     return contents_of(path("reply"));
   };
   EXPECT_EQ(completed("ringscope sim", 1), "simulate\n");
-  EXPECT_EQ(completed("ringscope run --parti", 2), "--partition\n");
+  EXPECT_EQ(completed("ringscope run --parti", 2), "--partition --partition-q\n");
   EXPECT_EQ(completed("ringscope run --partition \"\"", 3),
             "contiguous striped zigzag fold searched\n");
   EXPECT_EQ(completed("ringscope run --seqlen \"\"", 3), "\n");
