@@ -48,7 +48,7 @@ def run(
 
     `q`, `k`, `v`, `dout`: as check() takes them; or none of them, with `text=FILE` or `random=True`
     and sizes. `dout`, or `backward=True` with a `dout` of ones, asks for gradients. `sink_logits`:
-    learned sinks, [heads].
+    learned sinks, [heads], whose gradient is `dsink`.
     Further options are the flags of `ringscope run`: `world_size` (4), `mask` ("full"),
     `partition`, `scheme`, `dtype` (a tensor's own, else "f32"), `trace="run.json"`, `verify`, ...
 

@@ -158,7 +158,7 @@ def test_other_wrong_outputs_do_not_pass(mistaken):
     "change, named",
     [
         ({"out": None}, "no output of yours given"),
-        ({"q": np.zeros((1, 2, 8, 16), dtype=np.float32)}, "equal batch, seqlen and head_dim"),
+        ({"k": np.zeros((1, 1, 8, 16), dtype=np.float32)}, "no more queries than keys"),
         ({"q": np.zeros((1, 2, 64, 16), dtype=np.int64)}, "q: 'ndarray' (int64) given; accepted"),
         ({"q": object()}, "q: 'object' given; accepted: an array"),
         ({"q": [[1.0], [1.0, 2.0]]}, "q: 'list' given; accepted: an array"),

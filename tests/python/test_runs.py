@@ -32,6 +32,19 @@ def test_gradients_are_those_of_dout():
     assert np.abs(ones.dv - run.dv).max() > 0.1
 
 
+def test_values_sinks_and_queries_of_todays_models():
+    q, k, v = inputs(heads=4, heads_kv=2)
+    q, v, dout = q[:, :, :10], v[..., :6], np.ones((1, 4, 10, 6), dtype=np.float32)
+    sinks = np.array([0.5, -1, 2, 0], dtype=np.float32)
+    given = {"mask": "causal", "sink_logits": sinks, "q_offset": 20, "partition_q": [0, 1] * 5}
+    run = ringscope.run(q, k, v, dout=dout, world_size=2, **given)
+    assert run.out.shape == (1, 4, 10, 6) and run.dv.shape == v.shape and run.dsink.shape == (4,)
+    made = {name: getattr(run, name) for name in ("lse", "dq", "dk", "dv", "dsink")}
+    assert ringscope.check(run.out, q, k, v, dout=dout, world_size=2, **given, **made)
+    del given["sink_logits"], made["dsink"]
+    assert not ringscope.check(run.out, q, k, v, dout=dout, world_size=2, **given, **made)
+
+
 def test_inputs_may_be_drawn():
     one, two = (ringscope.run(random=True, seqlen=32, seed=s, verify=True) for s in (5, 6))
     assert one["verify"]["pass"] and one.out.shape == (1, 4, 32, 64)
