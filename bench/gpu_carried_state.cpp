@@ -9,7 +9,7 @@ namespace ringscope::cuda {
 namespace {
 
 void add(const DeviceInfo& device, const Kernel& kernel, int rows, bool causal) {
-  for (int tile = 0; tile < static_cast<int>(kernel.tiles.size()); ++tile)
+  for (const int tile : tiles_at(kernel, 128))
     add_benchmark(
         "carried_state/" + file_name(kernel) + "/bf16/d128/" + std::to_string(rows) +
             (causal ? "/causal/" : "/full/") + to_string(kernel.tiles[tile]),

@@ -73,7 +73,7 @@ void time_problem(benchmark::State& state, const DeviceInfo& device, StepProblem
 // they don't.
 inline void add_ladder(const DeviceInfo& device, const Kernel& kernel, bool ideas = false) {
   for (const LadderShape& shape : ladder_shapes(kernel.limits.half))
-    for (int tile = 0; tile < (ideas ? 1 : static_cast<int>(kernel.tiles.size())); ++tile) {
+    for (const int tile : tiles_at(kernel, shape.head_dim)) {
       if (ideas && !(shape.main && (shape.rows == 8192 || shape.heads == shape.heads_kv))) continue;
       const char* const list = ideas ? "idea/" : shape.main ? "main/" : "more/";
       const std::string name =
@@ -111,7 +111,7 @@ inline void add_agreement(const DeviceInfo& device, const Kernel& kernel, const 
     if (shape.rows != 8192 || shape.dtype != DType::bf16 ||
         (kernel.limits.rung && shape.head_dim != 128))
       continue;
-    for (int tile = 0; tile < static_cast<int>(kernel.tiles.size()); ++tile)
+    for (const int tile : tiles_at(kernel, shape.head_dim))
       add_benchmark("agreement/" + file_name(kernel) + "/" + to_string(shape) + "/" +
                         to_string(kernel.tiles[tile]),
                     device, kernel, shape.dtype, shape.head_dim,

@@ -117,6 +117,14 @@ inline int gpu_benchmark_main(int argc, char** argv,
                                                             : run_gpu_benchmarks(add_benchmarks);
 }
 
+// Return the tiles that a kernel has at head_dim.
+inline std::vector<int> tiles_at(const Kernel& kernel, int head_dim) {
+  std::vector<int> tiles;
+  for (int tile = 0; tile < static_cast<int>(kernel.tiles.size()); ++tile)
+    if (kernel.has_tile(head_dim, tile)) tiles.push_back(tile);
+  return tiles;
+}
+
 // Register one benchmark of a kernel with one iteration, whose manual time is a median. It is
 // skipped where the kernel does not take dtype, head_dim or the device.
 template <class Body>

@@ -20,11 +20,12 @@ namespace {
 constexpr int kSide = 16;  // of a square of scores, one per thread
 constexpr int kWarps = 4;  // rows of S that a block takes through softmax
 
-// One head of a step: Q, O [rows_q, head_dim], K, V [rows_k, head_dim], S [rows_q, rows_k].
+// One head of a step: Q [rows_q, head_dim], K [rows_k, head_dim], V and O likewise, S [rows_q, rows_k].
 struct Head {
   const float *q, *k, *v;
   float* scores;
   float* out;
+  int number;                // of the query head
   std::int64_t first_query;  // row_index() of row 0
 };
 
@@ -58,21 +59,22 @@ __global__ void softmax(ForwardStep step, Head head) {
   if (row >= step.shape.rows_q) return;
   float* const s = head.scores + static_cast<std::int64_t>(row) * rows_k;
 
-  float row_max = kNoKeys;
+  const float sink = sink_of(step, head.number);  // a key without a value
+  float row_max = sink;
   for (int key = lane; key < rows_k; key += 32) row_max = fmaxf(row_max, s[key]);
   row_max = max_over_lanes(row_max);
-  float row_sum = 0;
+  float row_sum = lane == 0 ? expf(sink - exponent_unit(row_max)) : 0.0f;
   for (int key = lane; key < rows_k; key += 32) {
     s[key] = expf(s[key] - exponent_unit(row_max));
     row_sum += s[key];
   }
   row_sum = sum_over_lanes(row_sum);
-  if (lane == 0) store_row(step, head.first_query + row, row_max, row_sum);
+  if (lane == 0) store_row(step, head.first_query + row, {row_max, row_sum});
 }
 
 // Compute O, one value per thread.
 __global__ void weighted_values(ForwardStep step, Head head) {
-  const int d = step.shape.head_dim;
+  const int d = step.shape.value_dim();
   const int x = threadIdx.x % kSide + blockIdx.y * kSide;
   const int row = threadIdx.x / kSide + blockIdx.x * kSide;
   if (row >= step.shape.rows_q || x >= d) return;
@@ -82,7 +84,7 @@ __global__ void weighted_values(ForwardStep step, Head head) {
   for (int key = allowed.first; key < allowed.last; ++key)
     out = fmaf(p[key], head.v[static_cast<std::int64_t>(key) * d + x], out);
   head.out[static_cast<std::int64_t>(row) * d + x] =
-      stored_out(step, out, step.row_sum[head.first_query + row]);
+      stored_out(step, out, {0, step.row_sum[head.first_query + row]});
 }
 
 // Memory for S during one launch.
@@ -117,20 +119,21 @@ void launch_step(const ForwardStep& step, DType, int, cudaStream_t stream) {
     for (int head = 0; head < shape.heads; ++head) {
       const std::int64_t query = row_index(shape, batch, head, 0);
       const std::int64_t key = key_index(shape, batch, head, 0);
-      const int d = shape.head_dim;
+      const int d = shape.head_dim, d_v = shape.value_dim();
       const Head one{static_cast<const float*>(step.q) + query * d,
                      static_cast<const float*>(step.k) + key * d,
-                     static_cast<const float*>(step.v) + key * d,
+                     static_cast<const float*>(step.v) + key * d_v,
                      s.data(),
-                     step.out + query * d,
+                     step.out + query * d_v,
+                     head,
                      query};
       const unsigned squares_k = tiles_for(shape.rows_k, kSide);
       launch(scores, {{squares_k, squares_q}, kSide * kSide}, stream, step, one);
       launch(softmax, {static_cast<unsigned>(tiles_for(shape.rows_q, kWarps)), 32 * kWarps}, stream,
              step, one);
       launch(weighted_values,
-             {{squares_q, static_cast<unsigned>(tiles_for(d, kSide))}, kSide * kSide}, stream, step,
-             one);
+             {{squares_q, static_cast<unsigned>(tiles_for(d_v, kSide))}, kSide * kSide}, stream,
+             step, one);
     }
 }
 

@@ -25,11 +25,11 @@ namespace {
 constexpr int kWarps = 4;  // independent rows per block
 constexpr int kKeys = 32;
 
-template <int kDim>  // head_dim is at most that
+template <int kDim>  // value_dim() is at most that
 __global__ __launch_bounds__(32 * kWarps) void online_softmax(ForwardStep step) {
   constexpr int kColumns = kDim / 32;  // of O, in each lane: lane, lane + 32, ...
   const StepShape& shape = step.shape;
-  const int d = shape.head_dim;
+  const int d = shape.head_dim, d_v = shape.value_dim();
   const int lane = threadIdx.x % 32;
   const int row = blockIdx.x * kWarps + threadIdx.x / 32;
   const int head = blockIdx.y, batch = blockIdx.z;
@@ -39,8 +39,8 @@ __global__ __launch_bounds__(32 * kWarps) void online_softmax(ForwardStep step) 
   const std::int64_t first_key = key_index(shape, batch, head, 0);
   const float* const q = static_cast<const float*>(step.q) + query * d;
   const float* const k = static_cast<const float*>(step.k) + first_key * d;
-  const float* const v = static_cast<const float*>(step.v) + first_key * d;
-  float* const stored = step.out + query * d;
+  const float* const v = static_cast<const float*>(step.v) + first_key * d_v;
+  float* const stored = step.out + query * d_v;
 
   const CarriedRow before = carried_row(step, query);
   float row_max = before.row_max;
@@ -49,7 +49,7 @@ __global__ __launch_bounds__(32 * kWarps) void online_softmax(ForwardStep step) 
 #pragma unroll
   for (int c = 0; c < kColumns; ++c) {
     const int x = lane + 32 * c;
-    out[c] = step.first || x >= d ? 0.0f : stored[x];
+    out[c] = step.first || x >= d_v ? 0.0f : stored[x];
   }
 
   const RowTile tile = RowTile::at(row, 1, shape.rows_q, step.allowed_keys);
@@ -80,18 +80,18 @@ __global__ __launch_bounds__(32 * kWarps) void online_softmax(ForwardStep step) 
 #pragma unroll
       for (int c = 0; c < kColumns; ++c) {
         const int x = lane + 32 * c;
-        if (x < d) out[c] = fmaf(p_j, v[static_cast<std::int64_t>(j) * d + x], out[c]);
+        if (x < d_v) out[c] = fmaf(p_j, v[static_cast<std::int64_t>(j) * d_v + x], out[c]);
       }
     }
   }
 
-  const double sum = combined_row_sum(before, row_max, sum_over_lanes(row_sum));
+  const EndedRow ended = ended_row(step, head, before, row_max, sum_over_lanes(row_sum));
 #pragma unroll
   for (int c = 0; c < kColumns; ++c) {
     const int x = lane + 32 * c;
-    if (x < d) stored[x] = stored_out(step, out[c], sum);
+    if (x < d_v) stored[x] = stored_out(step, out[c], ended);
   }
-  if (lane == 0) store_row(step, query, row_max, sum);
+  if (lane == 0) store_row(step, query, ended);
   count_visits(step.counters, tile, head + batch == 0 ? step.allowed_keys : nullptr, kKeys,
                shape.rows_k);
 }
@@ -101,7 +101,7 @@ constexpr TileShape kTiles[] = {{1, kKeys}};
 void launch_step(const ForwardStep& step, DType, int, cudaStream_t stream) {
   const StepShape& shape = step.shape;
   const dim3 grid(tiles_for(shape.rows_q, kWarps), shape.heads, shape.batch);
-  visit_head_dim(shape.head_dim, [&](auto dim) {
+  visit_head_dim(shape.value_dim(), [&](auto dim) {
     launch(online_softmax<dim()>, {grid, 32 * kWarps}, stream, step);
   });
 }

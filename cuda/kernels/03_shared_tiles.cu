@@ -83,17 +83,17 @@ __device__ void attend(Storage<kDim>& shared, int local_row, int key0, RowInterv
   }
 }
 
-template <int kDim>  // head_dim is at most that
+template <int kDim>  // head_dim and value_dim() are at most that
 __global__ __launch_bounds__(kThreads) void shared_tiles(ForwardStep step) {
   Storage<kDim>& shared = shared_memory<Storage<kDim>>();
   const StepShape& shape = step.shape;
-  const int d = shape.head_dim;
+  const int d = shape.head_dim, d_v = shape.value_dim();
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int head = blockIdx.y, batch = blockIdx.z;
   const std::int64_t first_query = row_index(shape, batch, head, 0);
   const std::int64_t first_key = key_index(shape, batch, head, 0);
   const float* const k = static_cast<const float*>(step.k) + first_key * d;
-  const float* const v = static_cast<const float*>(step.v) + first_key * d;
+  const float* const v = static_cast<const float*>(step.v) + first_key * d_v;
   const RowTile tile = RowTile::at(blockIdx.x, kRows, shape.rows_q, step.allowed_keys);
 
   load_rows(shared.q, static_cast<const float*>(step.q) + first_query * d, tile.first,
@@ -110,8 +110,8 @@ __global__ __launch_bounds__(kThreads) void shared_tiles(ForwardStep step) {
 #pragma unroll
     for (int c = 0; c < kDim / 32; ++c) {
       const int x = lane + 32 * c;
-      const bool carried = exists && !step.first && x < d;
-      rows[r].out[c] = carried ? step.out[(first_query + row) * d + x] : 0.0f;
+      const bool carried = exists && !step.first && x < d_v;
+      rows[r].out[c] = carried ? step.out[(first_query + row) * d_v + x] : 0.0f;
     }
   }
 
@@ -120,7 +120,7 @@ __global__ __launch_bounds__(kThreads) void shared_tiles(ForwardStep step) {
     // [tile
     __syncthreads();  // nobody reads the last tile any more
     load_rows(shared.k, k, key0, tile.needed, d);
-    load_rows(shared.v, v, key0, tile.needed, d);
+    load_rows(shared.v, v, key0, tile.needed, d_v);
     __syncthreads();  // the tile is complete, and Q is
     // tile]
     const bool full = tile.is_full(key0, key0 + kKeys);
@@ -140,14 +140,15 @@ __global__ __launch_bounds__(kThreads) void shared_tiles(ForwardStep step) {
     const float step_sum = sum_over_lanes(rows[r].row_sum);
     if (row >= shape.rows_q) continue;  // the same for all lanes
     const std::int64_t query = first_query + row;
-    const double sum = combined_row_sum(carried_row(step, query), rows[r].row_max, step_sum);
+    const EndedRow ended =
+        ended_row(step, head, carried_row(step, query), rows[r].row_max, step_sum);
 #pragma unroll
     for (int c = 0; c < kDim / 32; ++c) {
       const int x = lane + 32 * c;
-      if (x < d) step.out[query * d + x] = stored_out(step, rows[r].out[c], sum);
+      if (x < d_v) step.out[query * d_v + x] = stored_out(step, rows[r].out[c], ended);
     }
     __syncwarp();  // all lanes have read the state
-    if (lane == 0) store_row(step, query, rows[r].row_max, sum);
+    if (lane == 0) store_row(step, query, ended);
   }
   if (warp == 0)
     count_visits(step.counters, tile, head + batch == 0 ? step.allowed_keys : nullptr, kKeys,
@@ -157,16 +158,16 @@ __global__ __launch_bounds__(kThreads) void shared_tiles(ForwardStep step) {
 constexpr TileShape kTiles[] = {{kRows, kKeys}};
 
 // More than 99 KiB, which is all that a block of some devices may have, beyond head_dim 128.
-std::size_t shared_bytes(int head_dim, int) {
+std::size_t shared_bytes(HeadDims dims, int) {
   std::size_t bytes = 0;
-  visit_head_dim(head_dim, [&](auto dim) { bytes = sizeof(Storage<dim()>); });
+  visit_head_dim(dims.wider(), [&](auto dim) { bytes = sizeof(Storage<dim()>); });
   return bytes;
 }
 
 void launch_step(const ForwardStep& step, DType, int, cudaStream_t stream) {
   const StepShape& shape = step.shape;
   const dim3 grid(tiles_for(shape.rows_q, kRows), shape.heads, shape.batch);
-  visit_head_dim(shape.head_dim, [&](auto dim) {
+  visit_head_dim(HeadDims(shape).wider(), [&](auto dim) {
     launch(shared_tiles<dim()>, {grid, kThreads, sizeof(Storage<dim()>)}, stream, step);
   });
 }

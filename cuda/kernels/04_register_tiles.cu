@@ -132,20 +132,20 @@ __device__ __forceinline__ void attend(Storage<kRows, kKeys, kDim>& shared, cons
 template <int kRows, int kKeys, int kDim>
 [[maybe_unused]] constexpr int kBlocks = sizeof(Storage<kRows, kKeys, kDim>) <= 112 * 1024 ? 2 : 1;
 
-template <int kRows, int kKeys, int kDim>  // head_dim is at most kDim
+template <int kRows, int kKeys, int kDim>  // head_dim and value_dim() are at most kDim
 __global__ __launch_bounds__(kThreads,
                              kBlocks<kRows, kKeys, kDim>) void register_tiles(ForwardStep step) {
   using Shared = Storage<kRows, kKeys, kDim>;
   using Mine = ThreadRows<kRows, kDim>;
   Shared& shared = shared_memory<Shared>();
   const StepShape& shape = step.shape;
-  const int d = shape.head_dim;
+  const int d = shape.head_dim, d_v = shape.value_dim();
   const int y = threadIdx.x / kSide, x = threadIdx.x % kSide;
   const int head = blockIdx.y, batch = blockIdx.z;
   const std::int64_t first_query = row_index(shape, batch, head, 0);
   const std::int64_t first_key = key_index(shape, batch, head, 0);
   const float* const k = static_cast<const float*>(step.k) + first_key * d;
-  const float* const v = static_cast<const float*>(step.v) + first_key * d;
+  const float* const v = static_cast<const float*>(step.v) + first_key * d_v;
   const RowTile tile = RowTile::at(blockIdx.x, kRows, shape.rows_q, step.allowed_keys);
 
   load_rows<kDim, kThreads>(shared.q, static_cast<const float*>(step.q) + first_query * d,
@@ -160,7 +160,7 @@ __global__ __launch_bounds__(kThreads,
     mine.row_sum[i] = 0;
 #pragma unroll
     for (int c = 0; c < Mine::kVectors; ++c)
-      mine.out[i][c] = carried ? load_vector(step.out + query * d, (c * kSide + x) * kVector, d)
+      mine.out[i][c] = carried ? load_vector(step.out + query * d_v, (c * kSide + x) * kVector, d_v)
                                : make_float4(0, 0, 0, 0);
   }
 
@@ -168,7 +168,7 @@ __global__ __launch_bounds__(kThreads,
     const int key0 = t * kKeys;
     __syncthreads();  // all threads are done with the last tile
     load_rows<kDim, kThreads>(shared.k, k, key0, tile.needed, d);
-    load_rows<kDim, kThreads>(shared.v, v, key0, tile.needed, d);
+    load_rows<kDim, kThreads>(shared.v, v, key0, tile.needed, d_v);
     __syncthreads();  // the tile and Q are complete
     if (tile.is_full(key0, key0 + kKeys))
       attend<false>(shared, step, tile.first, key0, mine);
@@ -181,19 +181,19 @@ __global__ __launch_bounds__(kThreads,
     const int row = y + kSide * i;
     const float step_sum = sum_over_lanes<kSide>(mine.row_sum[i]);
     const std::int64_t query = first_query + tile.first + row;
-    double sum = 0;
+    EndedRow ended{};
     if (row < tile.rows) {
-      sum = combined_row_sum(carried_row(step, query), mine.row_max[i], step_sum);
+      ended = ended_row(step, head, carried_row(step, query), mine.row_max[i], step_sum);
 #pragma unroll
       for (int c = 0; c < Mine::kVectors; ++c) {
         const float4 out = mine.out[i][c];
-        store_vector(step.out + query * d, (c * kSide + x) * kVector, d,
-                     make_float4(stored_out(step, out.x, sum), stored_out(step, out.y, sum),
-                                 stored_out(step, out.z, sum), stored_out(step, out.w, sum)));
+        store_vector(step.out + query * d_v, (c * kSide + x) * kVector, d_v,
+                     make_float4(stored_out(step, out.x, ended), stored_out(step, out.y, ended),
+                                 stored_out(step, out.z, ended), stored_out(step, out.w, ended)));
       }
     }
     __syncwarp();  // all lanes have read the state
-    if (row < tile.rows && x == 0) store_row(step, query, mine.row_max[i], sum);
+    if (row < tile.rows && x == 0) store_row(step, query, ended);
   }
 
   if (threadIdx.x < 32)
@@ -206,18 +206,18 @@ constexpr TileShape kTiles[] = {{64, 32}, {32, 16}};
 
 // Call f(rows, keys, dim) with the sizes of the instance, as integral constants.
 template <class F>
-void visit_instance(int head_dim, int tile, F&& f) {
+void visit_instance(HeadDims dims, int tile, F&& f) {
   visit_tile<std::size(kTiles)>(tile, [&](auto number) {
-    visit_head_dim(head_dim, [&](auto dim) {
+    visit_head_dim(dims.wider(), [&](auto dim) {
       f(std::integral_constant<int, kTiles[number()].rows>{},
         std::integral_constant<int, kTiles[number()].keys>{}, dim);
     });
   });
 }
 
-std::size_t shared_bytes(int head_dim, int tile) {
+std::size_t shared_bytes(HeadDims dims, int tile) {
   std::size_t bytes = 0;
-  visit_instance(head_dim, tile, [&](auto rows, auto keys, auto dim) {
+  visit_instance(dims, tile, [&](auto rows, auto keys, auto dim) {
     bytes = sizeof(Storage<rows(), keys(), dim()>);
   });
   return bytes;
@@ -225,7 +225,7 @@ std::size_t shared_bytes(int head_dim, int tile) {
 
 void launch_step(const ForwardStep& step, DType, int tile, cudaStream_t stream) {
   const StepShape& shape = step.shape;
-  visit_instance(shape.head_dim, tile, [&](auto rows, auto keys, auto dim) {
+  visit_instance(shape, tile, [&](auto rows, auto keys, auto dim) {
     const dim3 grid(tiles_for(shape.rows_q, rows()), shape.heads, shape.batch);
     launch(register_tiles<rows(), keys(), dim()>,
            {grid, kThreads, sizeof(Storage<rows(), keys(), dim()>)}, stream, step);

@@ -38,24 +38,25 @@ namespace ringscope::cuda {
 namespace {
 
 // One compiled instance.
-template <class Element_, int kHeadDim_>
+template <class Element_, int kHeadDim_, int kValueDim_>
 struct Instance {
   using Element = Element_;
-  static constexpr int kHeadDim = kHeadDim_, kRows = 128, kKeys = 64;
+  static constexpr int kHeadDim = kHeadDim_, kValueDim = kValueDim_, kRows = 128;
+  static constexpr int kKeys = kHeadDim == 192 ? 32 : 64;
   static constexpr int kBands = 2;  // a warp's rows, by 16
   static constexpr int kThreads = 32 * kRows / (kMmaRows * kBands);
-  // O and S take kHeadDim + kKeys registers. Q stays in registers, too, where they have room; else
+  // O and S take kValueDim + kKeys registers. Q stays in registers, too, where they have room; else
   // every tile loads it again.
   static constexpr bool kKeepQueries = kHeadDim == 64;
   static constexpr int kBlocks = 2;  // on a multiprocessor, whose registers allow no more
-  using Rows = ForwardRows<Element, kBands, kKeys, kHeadDim, false>;
+  using Rows = ForwardRows<Element, kBands, kKeys, kValueDim, false>;
 };
 
 template <class I>
 struct alignas(128) Storage {
   typename I::Element q[I::kRows * I::kHeadDim];
   typename I::Element k[2][I::kKeys * I::kHeadDim];
-  typename I::Element v[2][I::kKeys * I::kHeadDim];
+  typename I::Element v[2][I::kKeys * I::kValueDim];
 };
 
 // Negate all of Q in shared memory.
@@ -78,7 +79,7 @@ __device__ __forceinline__ void attend(const ForwardStep& step, float exponent_s
   const Element* const q =
       static_cast<const Element*>(step.q) + row_index(shape, batch, head, 0) * I::kHeadDim;
   const Element* const k = static_cast<const Element*>(step.k) + first_key * I::kHeadDim;
-  const Element* const v = static_cast<const Element*>(step.v) + first_key * I::kHeadDim;
+  const Element* const v = static_cast<const Element*>(step.v) + first_key * I::kValueDim;
   if (first_tile == last_tile && !step.first && !step.last) return;  // nothing changes
 
   const auto buffer_of = [&](int t) { return (t - first_tile) % 2; };
@@ -86,7 +87,7 @@ __device__ __forceinline__ void attend(const ForwardStep& step, float exponent_s
     const int key0 = t * I::kKeys, buffer = buffer_of(t), thread = ptx::thread_index();
     copy_rows_async<I::kHeadDim, I::kKeys, I::kThreads>(
         shared.k[buffer], k, key0, tile.needed.first, tile.needed.last, thread);
-    copy_rows_async<I::kHeadDim, I::kKeys, I::kThreads>(
+    copy_rows_async<I::kValueDim, I::kKeys, I::kThreads>(
         shared.v[buffer], v, key0, tile.needed.first, tile.needed.last, thread);
     ptx::cp_async_commit();
   };
@@ -142,7 +143,8 @@ __device__ __forceinline__ void attend(const ForwardStep& step, float exponent_s
     rows.rescale_output();
     add_weighted_rows(rows.o, rows.s, shared.v[buffer_of(t)], lane);  // O += P V
   }
-  rows.end(step, row_index(shape, batch, ptx::block_index(), 0), tile.first, ptx::thread_index());
+  rows.end(step, ptx::block_index(), row_index(shape, batch, ptx::block_index(), 0), tile.first,
+           ptx::thread_index());
 }
 
 // Grid: heads x batch x row tiles, from end_tile - 1 down. Blocks start in this order, heads fastest.
@@ -158,20 +160,29 @@ __global__ void __launch_bounds__(I::kThreads, I::kBlocks)
                  I::kKeys, step.shape.rows_k);
 }
 
-// 48 KiB of shared memory at head_dim 64, 96 at 128.
-constexpr TileShape kTiles[] = {{Instance<bf16, 64>::kRows, Instance<bf16, 64>::kKeys}};
+// Shared memory at head_dim 64, 128 and 192, in KiB: 48, 96, 88.
+constexpr TileShape kTiles[] = {{.rows = 128, .keys = 64, .most_head_dim = 128},
+                                {.rows = 128, .keys = 32, .least_head_dim = 192}};
 
-std::size_t shared_bytes(int head_dim, int) {
-  return head_dim == 64 ? sizeof(Storage<Instance<bf16, 64>>)
-                        : sizeof(Storage<Instance<bf16, 128>>);
+// Call f(Instance{}) with the instance.
+template <class F>
+void visit_instance(DType dtype, HeadDims dims, F&& f) {
+  visit_half_instance(dtype, dims, [&]<class Element>(Element, auto keys, auto values) {
+    f(Instance<Element, keys(), values()>{});
+  });
+}
+
+std::size_t shared_bytes(HeadDims dims, int) {
+  std::size_t bytes = 0;
+  visit_instance(DType::bf16, dims, [&]<class I>(I) { bytes = sizeof(Storage<I>); });
+  return bytes;
 }
 
 constexpr int kMaxGridZ = 65535;
 
 void launch_step(const ForwardStep& step, DType dtype, int, cudaStream_t stream) {
   const StepShape& shape = step.shape;
-  visit_half_instance(dtype, shape.head_dim, [&]<class Element>(Element, auto head_dim) {
-    using I = Instance<Element, head_dim()>;
+  visit_instance(dtype, shape, [&]<class I>(I) {
     // A folded index would cost registers that there are not.
     for (int end = tiles_for(shape.rows_q, I::kRows); end > 0; end -= kMaxGridZ) {
       const dim3 grid(shape.heads, shape.batch, std::min(end, kMaxGridZ));

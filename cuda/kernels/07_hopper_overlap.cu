@@ -36,6 +36,7 @@ struct OverlapStorage {
   HopperStorage<Config> tiles;
   std::uint16_t costs[kMaxOrderedTiles];  // key tiles of each row tile
   std::uint16_t order[kMaxOrderedTiles];  // row tiles, longest first
+  static_assert(sizeof(tiles) + sizeof(costs) + sizeof(order) <= 227 * 1024);
 };
 
 // Named barriers: kTurn + c for the turn of consumer c, kOwn + c for its own use.

@@ -34,7 +34,7 @@
 namespace ringscope::cuda {
 namespace {
 
-// kOwn own rows x kVisit visiting rows, head_dim up to kDim.
+// kOwn own rows x kVisit visiting rows, head_dim and value_dim() up to kDim.
 template <int kOwn_, int kVisit_, int kDim_>
 struct Tile {
   static constexpr int kOwn = kOwn_, kVisit = kVisit_, kDim = kDim_;
@@ -65,26 +65,25 @@ __device__ __forceinline__ void load4(float (&to)[4], const float* from) {
 struct Matrices {
   const float* tensors[2];
 
-  __device__ Matrices(const BackwardSide& side, int batch, int head, int head_dim) {
+  __device__ Matrices(const BackwardSide& side, int batch, int head, const int (&widths)[2]) {
     for (int i = 0; i < 2; ++i)
       tensors[i] =
-          static_cast<const float*>(side.tensors[i]) + row_of(side, batch, head, 0) * head_dim;
+          static_cast<const float*>(side.tensors[i]) + row_of(side, batch, head, 0) * widths[i];
   }
 };
 
-// Compute product[a][b] = own row a times visiting row b, over head_dim columns, one after the
-// other. A thread's visiting rows are 16 apart.
+// Compute product[a][b] = own row a times visiting row b, over `width` columns, one after the other. A thread's visiting rows are 16 apart.
 template <class T>
 __device__ __forceinline__ void multiply(float (&product)[4][T::kVisitors],
                                          const float (&own)[T::kOwn][T::kDim + 4],
                                          const float (&visitors)[T::kVisit][T::kDim + 4], int row,
-                                         int visitor, int head_dim) {
+                                         int visitor, int width) {
 #pragma unroll
   for (int a = 0; a < 4; ++a)
 #pragma unroll
     for (int b = 0; b < T::kVisitors; ++b) product[a][b] = 0;
 #pragma unroll 2
-  for (int x = 0; x < head_dim; x += 4) {  // columns from head_dim on are 0
+  for (int x = 0; x < width; x += 4) {  // columns from there on are 0
     float mine[4][4];
 #pragma unroll
     for (int a = 0; a < 4; ++a) load4(mine[a], &own[row + a][x]);
@@ -109,10 +108,10 @@ struct Gradient {
   // over the tile before it is added.
   __device__ __forceinline__ void add(const float (&weights)[T::kVisit][T::kOwn + 4],
                                       const float (&visitors)[T::kVisit][T::kDim + 4], int row,
-                                      int column, int head_dim) {
+                                      int column, int width) {
 #pragma unroll
     for (int group = 0; group < T::kColumns; ++group) {
-      if (64 * group >= head_dim) break;
+      if (64 * group >= width) break;
       float sum[4][4] = {};
 #pragma unroll 4
       for (int j = 0; j < T::kVisit; ++j) {
@@ -131,10 +130,10 @@ struct Gradient {
     }
   }
 
-  // Set own rows [row, row + 4) of the matrix [.., head_dim] `to`, as far as they are below `rows`,
+  // Set own rows [row, row + 4) of the matrix [.., width] `to`, as far as they are below `rows`,
   // to factor * gradient, or add it.
   template <bool kAccumulate>
-  __device__ __forceinline__ void store(float* to, int row, int rows, int column, int head_dim,
+  __device__ __forceinline__ void store(float* to, int row, int rows, int column, int width,
                                         float factor) const {
 #pragma unroll
     for (int a = 0; a < 4; ++a) {
@@ -144,8 +143,8 @@ struct Gradient {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           const int x = column + 64 * group + i;
-          if (x >= head_dim) break;
-          float& place = to[static_cast<std::int64_t>(row + a) * head_dim + x];
+          if (x >= width) break;
+          float& place = to[static_cast<std::int64_t>(row + a) * width + x];
           place = (kAccumulate ? place : 0.0f) + factor * values[group][a][i];
         }
     }
@@ -155,11 +154,11 @@ struct Gradient {
 // Do steps 2 and 3 for one tile of visitors, whose first row is row `visitors_first` of its side.
 template <class T, Owner kOwner, bool kMasked>
 __device__ __forceinline__ void compute_weights(Storage<T>& shared, int row, int visitor,
-                                                int head_dim, float scale, int visitors_first,
-                                                const RowInterval (&meets)[4]) {
+                                                const int (&widths)[2], float scale,
+                                                int visitors_first, const RowInterval (&meets)[4]) {
   float s[4][T::kVisitors], dp[4][T::kVisitors];
-  multiply<T>(s, shared.own[0], shared.visitors[0], row, visitor, head_dim);
-  multiply<T>(dp, shared.own[1], shared.visitors[1], row, visitor, head_dim);
+  multiply<T>(s, shared.own[0], shared.visitors[0], row, visitor, widths[0]);
+  multiply<T>(dp, shared.own[1], shared.visitors[1], row, visitor, widths[1]);
 #pragma unroll
   for (int b = 0; b < T::kVisitors; ++b) {
     const int other = visitor + 16 * b, other_row = visitors_first + other;
@@ -203,13 +202,14 @@ __global__ void __launch_bounds__(T::kThreads, 1) backward_tiled(const BackwardS
   const RowInterval* const table = table_of(kOwner, step);
   const RowTile own =
       RowTile::at(own_tile_of(kOwner, blockIdx.x, gridDim.x), T::kOwn, own_side.rows, table);
-  const int own_head = blockIdx.y, batch = blockIdx.z, head_dim = step.shape.head_dim;
+  const int own_head = blockIdx.y, batch = blockIdx.z;
+  const int widths[2] = {step.shape.head_dim, step.shape.value_dim()};
   const int row = threadIdx.x / 16 * 4, lane = threadIdx.x % 16;
 
-  const Matrices mine(own_side, batch, own_head, head_dim);
+  const Matrices mine(own_side, batch, own_head, widths);
   for (int i = 0; i < 2; ++i)
     load_rows<T::kDim, T::kThreads>(shared.own[i], mine.tensors[i], own.first,
-                                    {own.first, own.first + own.rows}, head_dim);
+                                    {own.first, own.first + own.rows}, widths[i]);
   if (!kKeysOwn) load_query_rows<T>(shared, step, batch, own_head, own.first, T::kOwn);
   RowInterval meets[4];
   for (int a = 0; a < 4; ++a)
@@ -221,35 +221,37 @@ __global__ void __launch_bounds__(T::kThreads, 1) backward_tiled(const BackwardS
   const int begin = own.first_visitor(T::kVisit), end = own.last_visitor(T::kVisit);
   for (int g = 0; g < visiting_heads; ++g) {
     const int head = kKeysOwn ? own_head * group + g : own_head / group;
-    const Matrices theirs(visiting_side, batch, head, head_dim);
+    const Matrices theirs(visiting_side, batch, head, widths);
     for (int tile = begin; tile < end; ++tile) {
       const int first = tile * T::kVisit;
       __syncthreads();  // all threads are done with the visitors before
       for (int i = 0; i < 2; ++i)
         load_rows<T::kDim, T::kThreads>(shared.visitors[i], theirs.tensors[i], first, own.needed,
-                                        head_dim);
+                                        widths[i]);
       if (kKeysOwn) load_query_rows<T>(shared, step, batch, head, first, T::kVisit);
       __syncthreads();
       if (own.is_full(first, first + T::kVisit)) {
-        compute_weights<T, kOwner, false>(shared, row, lane, head_dim, step.softmax_scale, first,
+        compute_weights<T, kOwner, false>(shared, row, lane, widths, step.softmax_scale, first,
                                           meets);
       } else {
-        compute_weights<T, kOwner, true>(shared, row, lane, head_dim, step.softmax_scale, first,
+        compute_weights<T, kOwner, true>(shared, row, lane, widths, step.softmax_scale, first,
                                          meets);
       }
       __syncthreads();  // P and dS are complete
-      of_first.add(shared.ds, shared.visitors[0], row, 4 * lane, head_dim);
-      if (kKeysOwn) of_second.add(shared.p, shared.visitors[1], row, 4 * lane, head_dim);
+      of_first.add(shared.ds, shared.visitors[0], row, 4 * lane, widths[0]);
+      if (kKeysOwn) of_second.add(shared.p, shared.visitors[1], row, 4 * lane, widths[1]);
     }
   }
 
-  const std::int64_t at = row_of(own_side, batch, own_head, own.first) * head_dim;
+  const std::int64_t at = row_of(own_side, batch, own_head, own.first);
   if constexpr (kKeysOwn) {
-    of_first.template store<false>(step.dk + at, row, own.rows, 4 * lane, head_dim,
+    of_first.template store<false>(step.dk + at * widths[0], row, own.rows, 4 * lane, widths[0],
                                    step.softmax_scale);
-    of_second.template store<false>(step.dv + at, row, own.rows, 4 * lane, head_dim, 1.0f);
+    of_second.template store<false>(step.dv + at * widths[1], row, own.rows, 4 * lane, widths[1],
+                                    1.0f);
   } else {
-    of_first.template store<true>(step.dq + at, row, own.rows, 4 * lane, head_dim, 1.0f);
+    of_first.template store<true>(step.dq + at * widths[0], row, own.rows, 4 * lane, widths[0],
+                                  1.0f);
     if (threadIdx.x < 32)
       count_visits(step.counters, own, batch + own_head == 0 ? table : nullptr, T::kVisit,
                    step.shape.rows_k);
@@ -274,22 +276,22 @@ constexpr TileShape kTiles[] = {{32, 32}, {16, 16}};
 
 // Call f(Tile{}) with the instance.
 template <class F>
-void visit_instance(int head_dim, int tile, F&& f) {
+void visit_instance(HeadDims dims, int tile, F&& f) {
   visit_tile<std::size(kTiles)>(tile, [&](auto number) {
-    visit_head_dim(head_dim, [&](auto dim) {
+    visit_head_dim(dims.wider(), [&](auto dim) {
       f(Tile<kTiles[number()].rows, kTiles[number()].keys, dim()>{});
     });
   });
 }
 
-std::size_t shared_bytes(int head_dim, int tile) {
+std::size_t shared_bytes(HeadDims dims, int tile) {
   std::size_t bytes = 0;
-  visit_instance(head_dim, tile, [&]<class T>(T) { bytes = sizeof(Storage<T>); });
+  visit_instance(dims, tile, [&]<class T>(T) { bytes = sizeof(Storage<T>); });
   return bytes;
 }
 
 void launch_step(const BackwardStep& step, DType, int tile, cudaStream_t stream) {
-  visit_instance(step.shape.head_dim, tile, [&]<class T>(T) { launch_both<T>(step, stream); });
+  visit_instance(step.shape, tile, [&]<class T>(T) { launch_both<T>(step, stream); });
 }
 
 }  // namespace

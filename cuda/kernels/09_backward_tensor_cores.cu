@@ -39,10 +39,11 @@
 namespace ringscope::cuda {
 namespace {
 
-template <class Element_, int kDim_, int kQueries_>
+template <class Element_, int kDim_, int kValueDim_, int kQueries_>
 struct Config {
   using Element = Element_;
-  static constexpr int kDim = kDim_, kQueries = kQueries_, kKeys = kOnePassKeys;
+  static constexpr int kDim = kDim_, kValueDim = kValueDim_, kQueries = kQueries_;
+  static constexpr int kKeys = kOnePassKeys;
   static constexpr int kThreads = kKeys / kMmaRows * 32;
   static constexpr int kPassing = kThreads - 32;  // the thread that passes turns on
   static constexpr int kDqColumns = kDim / 4, kDqBands = kQueries / 2 / kMmaRows;  // of a warp
@@ -51,9 +52,10 @@ struct Config {
 template <class C>
 struct Storage {
   using Element = typename C::Element;
-  alignas(1024) Element k[C::kKeys * C::kDim], v[C::kKeys * C::kDim];  // swizzled, as all tiles are
-  alignas(1024) Element q[2][C::kQueries * C::kDim];                   // [visit % 2]
-  alignas(1024) Element dout[C::kQueries * C::kDim];
+  alignas(1024) Element k[C::kKeys * C::kDim];  // swizzled, as all tiles are
+  alignas(1024) Element v[C::kKeys * C::kValueDim];
+  alignas(1024) Element q[2][C::kQueries * C::kDim];  // [visit % 2]
+  alignas(1024) Element dout[C::kQueries * C::kValueDim];
   alignas(1024) Element ds[C::kKeys * C::kQueries];  // dS^T
   alignas(16) float notes[2][2][C::kQueries];        // units and deltas [visit % 2]
   OnePassItem<C::kQueries> item;  // not in registers, which are full of accumulators
@@ -70,28 +72,28 @@ struct DsPlace {
   }
 };
 
-// Start the copy of kRows rows of a matrix, from `first` on. Rows outside `valid` become zero. It
-// works in pieces, because the addresses of all rows at once would take too many registers.
-template <class C, int kRows>
+// Start the copy of kRows rows of kDim values of a matrix, from `first` on. Rows outside `valid` become
+// zero. It works in pieces, because the addresses of all rows at once would take too many registers.
+template <class C, int kDim, int kRows>
 __device__ __forceinline__ void start_copy(typename C::Element* to,
                                            const typename C::Element* matrix, int first,
                                            RowInterval valid, int thread) {
   constexpr int kPiece = 32;
 #pragma unroll 1
   for (int row = 0; row < kRows; row += kPiece)
-    copy_rows_async<C::kDim, kPiece, C::kThreads>(to + row * C::kDim, matrix, first + row,
-                                                  valid.first, valid.last, thread);
+    copy_rows_async<kDim, kPiece, C::kThreads>(to + row * kDim, matrix, first + row, valid.first,
+                                               valid.last, thread);
 }
 
-// Add keys from `key` on times the visiting rows to S^T or dP^T.
-template <class C>
+// Add keys from `key` on times the visiting rows, all of kDim values, to S^T or dP^T.
+template <class C, int kDim>
 __device__ __forceinline__ void add_scores(Tile<1, C::kQueries>& scores,
                                            const typename C::Element* own, int key,
                                            const typename C::Element* visitors, int lane) {
   const auto own_at = [&](std::uint32_t(&a)[1][4], int x) {
-    load_a<C::kDim>(a[0], own, key, x, lane);
+    load_a<kDim>(a[0], own, key, x, lane);
   };
-  add_row_product<typename C::Element, C::kDim, 2>(scores, own_at, visitors, 0, lane);
+  add_row_product<typename C::Element, kDim, 2>(scores, own_at, visitors, 0, lane);
 }
 
 // Let the other warps see dS^T of the keys from `key` on.
@@ -141,20 +143,24 @@ __global__ void __launch_bounds__(C::kThreads, 1)
   __syncthreads();
   const OnePassItem<C::kQueries>& item = shared.item;
   const RowTile& own = item.own;
-  const int visits = item.visits();
+  // Read anew where dK leaves no register for it.
+  const int kept_visits = item.visits();
+  const auto visits = [&] { return C::kDim == 192 ? item.visits() : kept_visits; };
 
-  const auto matrix_of = [&](const void* tensor, std::int64_t matrix, int rows) {
-    return static_cast<const Element*>(tensor) + matrix * rows * C::kDim;
+  // Start the copies of the own rows, and of a visit's, of a tensor whose rows have `width` values.
+  const auto start_keys = [&](Element* to, const void* tensor, auto width) {
+    const std::int64_t begin = std::int64_t{item.own_matrix} * rows_k * width();
+    start_copy<C, width(), C::kKeys>(to, static_cast<const Element*>(tensor) + begin, own.first,
+                                     {own.first, own.first + own.rows}, thread);
   };
-  const auto start_keys = [&](Element* to, const void* tensor) {
-    start_copy<C, C::kKeys>(to, matrix_of(tensor, item.own_matrix, rows_k), own.first,
-                            {own.first, own.first + own.rows}, thread);
+  const auto start_queries = [&](Element* to, const void* tensor, int visit, auto width) {
+    const std::int64_t begin = std::int64_t{item.visiting_matrix(visit)} * rows_q * width();
+    start_copy<C, width(), C::kQueries>(to, static_cast<const Element*>(tensor) + begin,
+                                        item.visiting_tile(visit) * C::kQueries, own.needed,
+                                        ptx::thread_index());
   };
-  const auto start_queries = [&](Element* to, const void* tensor, int visit) {
-    start_copy<C, C::kQueries>(to, matrix_of(tensor, item.visiting_matrix(visit), rows_q),
-                               item.visiting_tile(visit) * C::kQueries, own.needed,
-                               ptx::thread_index());
-  };
+  constexpr std::integral_constant<int, C::kDim> kDim{};
+  constexpr std::integral_constant<int, C::kValueDim> kValueDim{};
   // Return the number of a visit's tile of queries among those of all matrices.
   const auto tile_of = [&](int matrix, int tile) {
     return std::int64_t{matrix} * tiles_for(rows_q, C::kQueries) + tile;
@@ -175,12 +181,13 @@ __global__ void __launch_bounds__(C::kThreads, 1)
                        workspace.notes[place_of(visit)][0] + kAtATime * thread, true);
   };
 
-  Tile<1, C::kDim> dk = {}, dv = {};
-  if (visits > 0) {
-    start_keys(shared.k, step.k);
-    start_keys(shared.v, step.v);
-    start_queries(shared.q[0], step.q, 0);
-    start_queries(shared.dout, step.dout, 0);
+  Tile<1, C::kDim> dk = {};
+  Tile<1, C::kValueDim> dv = {};
+  if (visits() > 0) {
+    start_keys(shared.k, step.k, kDim);
+    start_keys(shared.v, step.v, kValueDim);
+    start_queries(shared.q[0], step.q, 0, kDim);
+    start_queries(shared.dout, step.dout, 0, kValueDim);
     start_notes(0);
   } else if (thread == C::kPassing) {
     item.for_each_visit(item.last_turn, [&](int matrix, int tile) {
@@ -190,12 +197,12 @@ __global__ void __launch_bounds__(C::kThreads, 1)
   }
   ptx::cp_async_commit();
 
-  for (int visit = 0; visit < visits; ++visit) {
+  for (int visit = 0; visit < visits(); ++visit) {
     ptx::cp_async_wait<0>();
     __syncthreads();  // this visit's rows are there, and all threads are done with the one before
-    const bool more = visit + 1 < visits;
+    const bool more = visit + 1 < visits();
     if (more) {
-      start_queries(shared.q[(visit + 1) % 2], step.q, visit + 1);
+      start_queries(shared.q[(visit + 1) % 2], step.q, visit + 1, kDim);
       start_notes(visit + 1);
     }
     const Element* const q = shared.q[visit % 2];
@@ -209,13 +216,13 @@ __global__ void __launch_bounds__(C::kThreads, 1)
 
     Tile<1, C::kQueries> s, ds;  // S^T, then P^T; dP^T - delta, then dS^T
     s.set(0);
-    add_scores<C>(s, shared.k, key, q, lane);
+    add_scores<C, C::kDim>(s, shared.k, key, q, lane);
     ds.for_each_pair([&](float& left, float& right, int, int, int column) {
       const float2 delta = notes(1, column);
       left = -delta.x;
       right = -delta.y;
     });
-    add_scores<C>(ds, shared.v, key, shared.dout, lane);
+    add_scores<C, C::kValueDim>(ds, shared.v, key, shared.dout, lane);
     s.for_each_pair([&](float& left, float& right, int, int, int column) {
       const float2 unit = notes(0, column);
       left = ptx::exp2_approx(fmaf(left, scale2, -unit.x));
@@ -236,7 +243,7 @@ __global__ void __launch_bounds__(C::kThreads, 1)
     // the next is waited for keeps nobody waiting in a circle.
     if (thread == C::kPassing && visit > 0) pass_turn(place_of(visit - 1));
     __syncthreads();  // dS is complete, and dO free
-    if (more) start_queries(shared.dout, step.dout, visit + 1);
+    if (more) start_queries(shared.dout, step.dout, visit + 1, kValueDim);
     ptx::cp_async_commit();
     add_weighted_rows(dk, ds, q, lane);
 
@@ -255,7 +262,7 @@ __global__ void __launch_bounds__(C::kThreads, 1)
     });
   }
   __syncthreads();  // all parts of dQ have been given to memory
-  if (thread == C::kPassing && visits > 0) pass_turn(place_of(visits - 1));
+  if (thread == C::kPassing && visits() > 0) pass_turn(place_of(visits() - 1));
 
   const int lane = thread % 32, warp = thread / 32;
   const std::int64_t begin = std::int64_t{item.own_matrix} * rows_k + own.first;
@@ -263,34 +270,39 @@ __global__ void __launch_bounds__(C::kThreads, 1)
     const int mine = warp * kMmaRows + tile_row(lane, h);
     if (mine >= own.rows) return;
     dk.store(0, h, lane, step.dk + (begin + mine) * C::kDim, step.softmax_scale);
-    dv.store(0, h, lane, step.dv + (begin + mine) * C::kDim, 1.0f);
+    dv.store(0, h, lane, step.dv + (begin + mine) * C::kValueDim, 1.0f);
   });
   if (warp == 0)
     count_visits(step.counters, own, item.own_matrix == 0 ? step.allowed_queries : nullptr,
                  C::kQueries, rows_q, item.heads());
 }
 
-// Shared memory at head_dim 64 and 128, in KiB: 73 and 129; 53 and 97.
-constexpr TileShape kTiles[] = {{64, kOnePassKeys}, {32, kOnePassKeys}};
+// Shared memory at head_dim 64, 128 and 192, in KiB: 73, 129, -; 53, 97, 121. Of 192 columns dK leaves
+// no registers for S and dP of 64 queries.
+constexpr TileShape kTiles[] = {{.rows = 64, .keys = kOnePassKeys, .most_head_dim = 128},
+                                {.rows = 32, .keys = kOnePassKeys}};
 
 // Call f(Config{}) with the instance.
 template <class F>
-void visit_instance(DType dtype, int head_dim, int tile, F&& f) {
-  visit_half_instance(dtype, head_dim, [&]<class Element>(Element, auto dim) {
-    visit_tile<std::size(kTiles)>(
-        tile, [&](auto number) { f(Config<Element, dim(), kTiles[number()].rows>{}); });
+void visit_instance(DType dtype, HeadDims dims, int tile, F&& f) {
+  visit_half_instance(dtype, dims, [&]<class Element>(Element, auto keys, auto values) {
+    visit_tile<std::size(kTiles)>(tile, [&](auto number) {
+      constexpr TileShape kTile = kTiles[number()];
+      if constexpr (keys() <= kTile.most_head_dim)
+        f(Config<Element, keys(), values(), kTile.rows>{});
+    });
   });
 }
 
-std::size_t shared_bytes(int head_dim, int tile) {
+std::size_t shared_bytes(HeadDims dims, int tile) {
   std::size_t bytes = 0;
-  visit_instance(DType::bf16, head_dim, tile, [&]<class C>(C) { bytes = sizeof(Storage<C>); });
+  visit_instance(DType::bf16, dims, tile, [&]<class C>(C) { bytes = sizeof(Storage<C>); });
   return bytes;
 }
 
 void launch_step(const BackwardStep& step, DType dtype, int tile, cudaStream_t stream) {
   ptx::arm_hang_record("09_backward_tensor_cores");
-  visit_instance(dtype, step.shape.head_dim, tile, [&]<class C>(C) {
+  visit_instance(dtype, step.shape, tile, [&]<class C>(C) {
     const auto workspace = prepared_workspace<C::kQueries>(step, stream);
     launch(backward_tensor_cores<C>,
            {dim3(OnePassItem<C::kQueries>::items(step.shape)), C::kThreads, sizeof(Storage<C>)},

@@ -1,5 +1,5 @@
 // 11: the backward pass of bf16 and f16 with Hopper's own instructions, in the five products of 09. A
-// block owns 128 keys, and tiles of 64 queries visit it:
+// block owns 128 keys, and tiles of 64 queries visit it (of 32 at head_dim 192):
 //
 //   S^T = K Q^T    dP^T = V dO^T    dV += P^T dO    dK += dS^T Q    dQ^T += K^T dS^T
 //
@@ -29,10 +29,11 @@
 //   products   dV(n)  dK(n)             dQ(n)  S(n+1)              dP(n+1)
 //   threads    dS(n)         dS out, meet             dQ(n) out            P(n+1)
 //
-// Registers at head_dim 128: dK and dV 64 + 64, S 32, dP or dQ 32, and P as an operand 16. S begins
-// when dK has ended, which frees dS, and runs behind dQ. Q and dO have barriers apart, so it does not
-// wait for dO. Units and deltas of the queries are prepared once, by a small kernel that also sets
-// the turns, and come by bulk copies: P = exp2(s scale log2(e) - unit), dS = P (dP - delta).
+// Registers at head_dim 128: dK and dV 64 + 64, S 32, dP or dQ 32, and P as an operand 16; at
+// head_dim 192 with V of 128: 96 + 64, 16, 16 or 24, and 8. S begins when dK has ended, which frees
+// dS, and runs behind dQ. Q and dO have barriers apart, so it does not wait for dO. Units and
+// deltas of the queries are prepared once, by a small kernel that also sets the turns, and come by
+// bulk copies: P = exp2(s scale log2(e) - unit), dS = P (dP - delta).
 //
 // Full tiles take no mask. A masked P is 0, but 0 * NaN is NaN: visitors that share a tile with one
 // that some own row meets are read. Rows past the end are zeros.
@@ -51,26 +52,16 @@
 namespace ringscope::cuda {
 namespace {
 
-constexpr int kKeys = kOnePassKeys, kQueries = 64;
+constexpr int kKeys = kOnePassKeys;
 constexpr int kMeeting = 1;  // the named barrier of the consumers
 constexpr int kAdders = 2;   // threads that add dQ to memory, each from a buffer of its own
 constexpr int kDqColumns = kRowBytes / 4;  // of a panel
-
-using Workspace = OnePassWorkspace<kQueries>;
 
 struct Maps {
   TensorMap keys[2], queries[2], dq;
 };
 
-// One compiled instance.
-template <class Element_, int kHeadDim_>
-struct OnePassConfig : WarpgroupRoles {
-  using Element = Element_;
-  static constexpr int kHeadDim = kHeadDim_, kStages = kHeadDim == 64 ? 4 : 2;
-  static constexpr int kOwnBytes = kKeys * kHeadDim * 2, kVisitBytes = kQueries * kHeadDim * 2;
-  static constexpr int kDqPanels = kHeadDim / kDqColumns;
-};
-
+template <int kQueries>
 struct Work : OnePassItem<kQueries> {
   unsigned visits_before;  // of the block's earlier items
   bool is_over;            // there are no more items, and the rest means nothing
@@ -78,6 +69,7 @@ struct Work : OnePassItem<kQueries> {
 
 // What comes with a tile of queries: the units and deltas of its rows, and what the producer stores
 // beside them, so that consumers need no registers for it.
+template <int kQueries>
 struct VisitorNotes {
   alignas(16) float unit[kQueries];
   alignas(16) float delta[kQueries];
@@ -85,13 +77,35 @@ struct VisitorNotes {
   std::int32_t masked;
 };
 
+// One compiled instance.
+template <class Element_, int kHeadDim_, int kValueDim_, int kQueries_>
+struct OnePassConfig : WarpgroupRoles {
+  using Element = Element_;
+  using Workspace = OnePassWorkspace<kQueries_>;
+  using Work = ringscope::cuda::Work<kQueries_>;
+  static constexpr int kHeadDim = kHeadDim_, kValueDim = kValueDim_, kQueries = kQueries_;
+  static constexpr int kStages = kHeadDim == 128 ? 2 : 4, kDqPanels = kHeadDim / kDqColumns;
+
+  // A consumer computes half of dQ: half of the columns where that is 64, otherwise all columns, 64 at
+  // a time, for half of the queries.
+  static constexpr bool kHalfColumns = kHeadDim == 2 * kWarpgroupRows;
+  static constexpr int kDqParts = kHalfColumns ? 1 : kHeadDim / kWarpgroupRows;
+  static constexpr int kDqQueries = kHalfColumns ? kQueries : kQueries / 2;
+};
+
 template <class Config>
 struct OnePassStorage {
   using Element = typename Config::Element;
-  alignas(kSwizzleBytes) Element own[2][kKeys * Config::kHeadDim];  // K, V
-  alignas(
-      kSwizzleBytes) Element visitors[Config::kStages][2][kQueries * Config::kHeadDim];  // Q, dO
-  VisitorNotes notes[Config::kStages];
+  static constexpr int kQueries = Config::kQueries;
+
+  struct Visitors {
+    alignas(kSwizzleBytes) Element q[kQueries * Config::kHeadDim];
+    alignas(kSwizzleBytes) Element dout[kQueries * Config::kValueDim];
+  };
+  alignas(kSwizzleBytes) Element k[kKeys * Config::kHeadDim];
+  alignas(kSwizzleBytes) Element v[kKeys * Config::kValueDim];
+  Visitors visitors[Config::kStages];
+  VisitorNotes<kQueries> notes[Config::kStages];
   // [keys / 64][queries][64 keys]
   alignas(kSwizzleBytes) Element ds[kKeys * kQueries];
   alignas(kSwizzleBytes) float dq[kAdders][Config::kDqPanels][kQueries][kDqColumns];
@@ -100,7 +114,8 @@ struct OnePassStorage {
   ptx::Barrier dout_full[Config::kStages], dout_empty[Config::kStages];
   ptx::Barrier dq_full[kAdders], dq_empty[kAdders];
   ptx::Barrier work_full[2], work_empty[2];
-  Work work[2];  // this item's and the next one's; not in registers, of which producers have few
+  // This item's and the next one's; not in registers, of which producers have few.
+  typename Config::Work work[2];
 };
 template <class Config>
 __device__ __forceinline__ void init_barriers(OnePassStorage<Config>& shared) {
@@ -146,41 +161,41 @@ static_assert(dq_parity(0u - 1) == 1);
 // Take items and start their copies. One thread does.
 template <class Config>
 __device__ __forceinline__ void produce(OnePassStorage<Config>& shared, const BackwardStep& step,
-                                        const Workspace& workspace, const Maps& maps) {
+                                        const typename Config::Workspace& workspace,
+                                        const Maps& maps) {
+  constexpr int kQueries = Config::kQueries;
   constexpr std::uint32_t kNoteBytes = 2 * kQueries * sizeof(float);
   unsigned visit = 0;  // of all items
 #pragma unroll 1
   for (unsigned n = 0;; ++n) {
     ptx::barrier_wait(shared.work_empty[n % 2], n / 2 % 2 ^ 1);
-    Work& work = shared.work[n % 2];
+    auto& work = shared.work[n % 2];
     const unsigned number = workspace.take();
-    work.is_over = number >= Work::items(step.shape);
+    work.is_over = number >= work.items(step.shape);
     if (!work.is_over) work.set(step, number, workspace.at_once);
     work.visits_before = visit;
     ptx::barrier_arrive(shared.work_full[n % 2]);
     if (work.is_over) return;
     ptx::barrier_wait(shared.own_empty, n % 2 ^ 1);
-    ptx::barrier_arrive_expecting(shared.own_full, 2 * Config::kOwnBytes);
-    for (int i = 0; i < 2; ++i)
-      ptx::tma_load(shared.own[i], maps.keys[i], 0, work.own.first, 0, work.own_matrix,
-                    shared.own_full);
+    ptx::barrier_arrive_expecting(shared.own_full, sizeof(shared.k) + sizeof(shared.v));
+    ptx::tma_load(shared.k, maps.keys[0], 0, work.own.first, 0, work.own_matrix, shared.own_full);
+    ptx::tma_load(shared.v, maps.keys[1], 0, work.own.first, 0, work.own_matrix, shared.own_full);
     work.for_each_visit(work.last_tile, [&](int matrix, int tile) {
       const int first = tile * kQueries;
       const std::int64_t place =
           std::int64_t{matrix} * tiles_for(step.shape.rows_q, kQueries) + tile;
       const auto [stage, parity] = place_of<Config>(visit++);
       auto& notes = shared.notes[stage];
+      auto& [q, dout] = shared.visitors[stage];
       // dV is done before dK, so the room of dO is free first.
       ptx::barrier_wait(shared.dout_empty[stage], parity ^ 1);
-      ptx::barrier_arrive_expecting(shared.dout_full[stage], Config::kVisitBytes);
-      ptx::tma_load(shared.visitors[stage][1], maps.queries[1], 0, first, 0, matrix,
-                    shared.dout_full[stage]);
+      ptx::barrier_arrive_expecting(shared.dout_full[stage], sizeof(dout));
+      ptx::tma_load(dout, maps.queries[1], 0, first, 0, matrix, shared.dout_full[stage]);
       ptx::barrier_wait(shared.empty[stage], parity ^ 1);
       notes.first_row = first;
       notes.masked = !work.own.is_full(first, first + kQueries);
-      ptx::barrier_arrive_expecting(shared.full[stage], Config::kVisitBytes + kNoteBytes);
-      ptx::tma_load(shared.visitors[stage][0], maps.queries[0], 0, first, 0, matrix,
-                    shared.full[stage]);
+      ptx::barrier_arrive_expecting(shared.full[stage], sizeof(q) + kNoteBytes);
+      ptx::tma_load(q, maps.queries[0], 0, first, 0, matrix, shared.full[stage]);
       ptx::bulk_load(notes.unit, workspace.notes[place], kNoteBytes, shared.full[stage]);
     });
   }
@@ -192,7 +207,7 @@ __device__ __forceinline__ void for_each_item(OnePassStorage<Config>& shared, co
 #pragma unroll 1
   for (unsigned n = 0;; ++n) {
     ptx::barrier_wait(shared.work_full[n % 2], n / 2 % 2);
-    const Work& work = shared.work[n % 2];
+    const auto& work = shared.work[n % 2];
     if (work.is_over) return;
     use(work, n);
     release(shared.work_empty[n % 2]);
@@ -202,9 +217,10 @@ __device__ __forceinline__ void for_each_item(OnePassStorage<Config>& shared, co
 // Add dQ of every other visit of an item to memory. One thread does.
 template <class Config, bool kInTurn>
 __device__ __forceinline__ void add_dq(OnePassStorage<Config>& shared, const BackwardStep& step,
-                                       const Workspace& workspace, const Maps& maps,
-                                       const Work& work, unsigned adder) {
-  const int tiles = tiles_for(step.shape.rows_q, kQueries);
+                                       const typename Config::Workspace& workspace,
+                                       const Maps& maps, const typename Config::Work& work,
+                                       unsigned adder) {
+  const int tiles = tiles_for(step.shape.rows_q, Config::kQueries);
   unsigned visit = work.visits_before;
   work.for_each_visit(kInTurn ? work.last_turn : work.last_tile, [&](int matrix, int tile) {
     // A tile that no key of the item meets has a turn and no dQ.
@@ -217,7 +233,7 @@ __device__ __forceinline__ void add_dq(OnePassStorage<Config>& shared, const Bac
     }
     if (meets) {
       ptx::barrier_wait(shared.dq_full[adder], dq_parity(visit - 1));
-      ptx::tma_add(maps.dq, shared.dq[adder], 0, tile * kQueries, 0, matrix);
+      ptx::tma_add(maps.dq, shared.dq[adder], 0, tile * Config::kQueries, 0, matrix);
       ptx::bulk_commit();
       ptx::bulk_wait_read();
       ptx::barrier_arrive(shared.dq_empty[adder]);
@@ -233,36 +249,31 @@ template <class Config>
 struct KeyRows {
   using Element = typename Config::Element;
   using Storage = OnePassStorage<Config>;
-  static constexpr int kHeadDim = Config::kHeadDim;
+  static constexpr int kQueries = Config::kQueries;
 
   Tile<1, kQueries> s;   // S, then P
   Tile<1, kQueries> dp;  // dP, then dS
   Weights<kQueries> p;   // P rounded, as an operand
   Weights<kQueries> ds;  // dS
-  Tile<1, kHeadDim> dk = {};
-  Tile<1, kHeadDim> dv = {};
-  int row;                  // row h = 0 in the tensor; rows past the end are computed, not stored
-  std::uint32_t own_start;  // shared address of the 64 rows of K
+  Tile<1, Config::kHeadDim> dk = {};
+  Tile<1, Config::kValueDim> dv = {};
+  int row;                // row h = 0 in the tensor; rows past the end are computed, not stored
+  std::uint32_t k_start;  // shared address of the 64 rows of K
 
   __device__ __forceinline__ KeyRows(const Storage& shared, int warpgroup, const RowTile& own)
       : row(own.first + warpgroup * kWarpgroupRows +
             accumulator_row(ptx::thread_index() % kWarpgroupThreads, 0)),
-        own_start(ptx::shared_address(shared.own[0]) + warpgroup * kWarpgroupRows * kRowBytes) {}
+        k_start(ptx::shared_address(shared.k) + warpgroup * kWarpgroupRows * kRowBytes) {}
 
   static __device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x) % 32; }
 
-  // Start product = own[i] visitors[i]^T: S for i = 0, dP for i = 1.
-  __device__ __forceinline__ void start_product(Tile<1, kQueries>& product, int i,
-                                                const Storage& shared, int stage) {
-    start_row_product<kHeadDim, kKeys>(product, rows_descriptor(own_start + i * Config::kOwnBytes),
-                                       shared.visitors[stage][i]);
+  // Start S^T = K Q^T, and dP^T = V dO^T.
+  __device__ __forceinline__ void start_s(const Element* q) {
+    start_row_product<Config::kHeadDim, kKeys>(s, rows_descriptor(k_start), q);
   }
-
-  // Start gradient += weights visitors[i].
-  __device__ __forceinline__ void start_gradient(Tile<1, kHeadDim>& gradient,
-                                                 const Weights<kQueries>& weights, int i,
-                                                 const Storage& shared, int stage) {
-    start_column_product<kQueries>(gradient, weights, shared.visitors[stage][i]);
+  __device__ __forceinline__ void start_dp(const Element* dout) {
+    constexpr std::uint32_t kBytesOfK = sizeof(Storage::k);  // V comes after K
+    start_row_product<Config::kValueDim, kKeys>(dp, rows_descriptor(k_start + kBytesOfK), dout);
   }
 
   // Return two neighbouring columns' units or deltas.
@@ -271,7 +282,8 @@ struct KeyRows {
   }
 
   // P = exp2(S exponent_scale - unit)
-  __device__ __forceinline__ void exponentials(const VisitorNotes& notes, float exponent_scale) {
+  __device__ __forceinline__ void exponentials(const VisitorNotes<kQueries>& notes,
+                                               float exponent_scale) {
     s.for_each_pair([&](float& left, float& right, int, int, int column) {
       const float2 unit = of_columns(notes.unit, column);
       left = ptx::exp2_approx(fmaf(left, exponent_scale, -unit.x));
@@ -288,7 +300,7 @@ struct KeyRows {
   }
 
   // dS = P (dP - delta)
-  __device__ __forceinline__ void differences(const VisitorNotes& notes) {
+  __device__ __forceinline__ void differences(const VisitorNotes<kQueries>& notes) {
     dp.for_each_pair([&](float& left, float& right, int, int, int column) {
       const float2 delta = of_columns(notes.delta, column);
       left -= delta.x;
@@ -298,33 +310,34 @@ struct KeyRows {
   }
 
   // Set `to` to factor * gradient. `to` is row 0 of the matrix.
-  __device__ __forceinline__ void store(float* to, Tile<1, kHeadDim>& gradient, int own_rows,
+  template <int kWidth>
+  __device__ __forceinline__ void store(float* to, Tile<1, kWidth>& gradient, int own_rows,
                                         float factor) const {
     for_each_row<1>([&](int, int h) {
       if (row + 8 * h < own_rows)
-        gradient.store(0, h, lane(), to + static_cast<std::int64_t>(row + 8 * h) * kHeadDim,
-                       factor);
+        gradient.store(0, h, lane(), to + static_cast<std::int64_t>(row + 8 * h) * kWidth, factor);
     });
   }
 };
 
-// Do one consumer warpgroup's part of an item: its 64 keys, and its half of dQ, which is half of the
-// columns or, where there are but 64, half of the queries.
+// Do one consumer warpgroup's part of an item: its 64 keys, and its half of dQ.
 template <class Config>
 __device__ __forceinline__ void consume(KeyRows<Config>& rows, OnePassStorage<Config>& shared,
                                         int consumer, const BackwardStep& step,
-                                        float exponent_scale, const Work& work, auto& stamps) {
+                                        float exponent_scale, const typename Config::Work& work,
+                                        auto& stamps) {
   using Element = typename Config::Element;
-  constexpr int kHeadDim = Config::kHeadDim;
-  constexpr bool kHalfColumns = kHeadDim == 2 * kWarpgroupRows;
-  constexpr int kDqQueries = kHalfColumns ? kQueries : kQueries / 2;
-  const int first_column = kHalfColumns ? consumer * kWarpgroupRows : 0;
-  const int first_query = kHalfColumns ? 0 : consumer * kDqQueries;
+  constexpr int kQueries = Config::kQueries, kDqQueries = Config::kDqQueries;
+  const int first_column = Config::kHalfColumns ? consumer * kWarpgroupRows : 0;
+  // Where registers are short, the consumer's number is read anew.
+  const auto first_query_of = [&] {
+    return Config::kHalfColumns    ? 0
+           : Config::kDqParts == 1 ? consumer * kDqQueries
+                                   : (ptx::thread_index() / kWarpgroupThreads - 1) * kDqQueries;
+  };
   const std::uint64_t k_columns = columns_descriptor(
-      ptx::shared_address(shared.own[0]) + piece_offset(first_column, kKeys), kKeys * kRowBytes);
-  const std::uint64_t ds_rows =
-      rows_descriptor(ptx::shared_address(shared.ds) + first_query * kRowBytes);
-  Tile<1, kDqQueries> dq;
+      ptx::shared_address(shared.k) + piece_offset(first_column, kKeys), kKeys * kRowBytes);
+  Tile<1, kDqQueries> dq[Config::kDqParts];
   unsigned visit = work.visits_before;
   const unsigned last_visit = visit + work.visits() - 1;
   const auto stage_of = [](unsigned n) { return place_of<Config>(n).stage; };
@@ -350,11 +363,11 @@ __device__ __forceinline__ void consume(KeyRows<Config>& rows, OnePassStorage<Co
   const auto gradients = [&] {
     pack_weights<Element>(rows.p, rows.s);
     ptx::wgmma_fence();
-    rows.start_gradient(rows.dv, rows.p, 1, shared, stage_of(visit));
+    start_column_product<kQueries>(rows.dv, rows.p, shared.visitors[stage_of(visit)].dout);
     rows.differences(shared.notes[stage_of(visit)]);
     pack_weights<Element>(rows.ds, rows.dp);
     ptx::wgmma_fence();
-    rows.start_gradient(rows.dk, rows.ds, 0, shared, stage_of(visit));
+    start_column_product<kQueries>(rows.dk, rows.ds, shared.visitors[stage_of(visit)].q);
   };
   // Let dS^T of these keys be seen, in the layout of a tile of K: a row for each query.
   const auto write_ds = [&] {
@@ -370,20 +383,26 @@ __device__ __forceinline__ void consume(KeyRows<Config>& rows, OnePassStorage<Co
     ptx::named_barrier_sync(kMeeting, Config::kConsumers * kWarpgroupThreads);
   };
   const auto start_dq = [&] {
+    const std::uint64_t ds_rows =
+        rows_descriptor(ptx::shared_address(shared.ds) + first_query_of() * kRowBytes);
 #pragma unroll
-    for (int key = 0; key < kKeys; key += kProductDepth)
-      ptx::wgmma_shared<Element, kDqQueries, ptx::Major::mn>(
-          dq.values[0], advance(k_columns, key * kRowBytes),
-          advance(ds_rows, piece_offset(key, kQueries)), key != 0);
+    for (int part = 0; part < Config::kDqParts; ++part)
+#pragma unroll
+      for (int key = 0; key < kKeys; key += kProductDepth)
+        ptx::wgmma_shared<Element, kDqQueries, ptx::Major::mn>(
+            dq[part].values[0],
+            advance(k_columns, key * kRowBytes + piece_offset(part * kWarpgroupRows, kKeys)),
+            advance(ds_rows, piece_offset(key, kQueries)), key != 0);
     ptx::wgmma_commit();
   };
   const auto write_dq = [&] {
-    finish(dq);
+#pragma unroll
+    for (auto& part : dq) finish(part);
     const unsigned buffer = visit % kAdders;
     ptx::barrier_wait(shared.dq_empty[buffer], dq_parity(visit) ^ 1);
     const int thread = ptx::thread_index() % kWarpgroupThreads;
     const int column = first_column + accumulator_row(thread, 0);
-    const int query = first_query + accumulator_column(thread, 0);
+    const int query = first_query_of() + accumulator_column(thread, 0);
     auto* const panel = reinterpret_cast<unsigned char*>(
         shared.dq[buffer][static_cast<unsigned>(column) / kDqColumns][query]);
     // Four values of an accumulator lie two queries and, eight columns apart, two 16-byte units from
@@ -394,8 +413,12 @@ __device__ __forceinline__ void consume(KeyRows<Config>& rows, OnePassStorage<Co
       auto* const place =
           reinterpret_cast<float*>(panel + i % 2 * kRowBytes + (unit ^ i) * 16) + column % 4;
 #pragma unroll
-      for (int k = 0; k < kDqQueries / 8; ++k)
-        ptx::store_for_async(place[k * 8 * kDqColumns], dq.values[0][4 * k + i]);
+      for (int part = 0; part < Config::kDqParts; ++part)
+#pragma unroll
+        for (int k = 0; k < kDqQueries / 8; ++k)
+          ptx::store_for_async(
+              place[(part * kWarpgroupRows / kDqColumns * kQueries + k * 8) * kDqColumns],
+              dq[part].values[0][4 * k + i]);
     }
     ptx::fence_proxy_async();
     ptx::barrier_arrive(shared.dq_full[buffer]);
@@ -405,11 +428,11 @@ __device__ __forceinline__ void consume(KeyRows<Config>& rows, OnePassStorage<Co
   ptx::barrier_wait(shared.full[first.stage], first.parity);
   ended(KernelPart::wait_queries, visit);
   ptx::wgmma_fence();
-  rows.start_product(rows.s, 0, shared, first.stage);
+  rows.start_s(shared.visitors[first.stage].q);
   ptx::barrier_wait(shared.dout_full[first.stage], first.parity);
   ended(KernelPart::wait_out_gradients, visit);
   ptx::wgmma_fence();
-  rows.start_product(rows.dp, 1, shared, first.stage);
+  rows.start_dp(shared.visitors[first.stage].dout);
   ptx::wgmma_wait<1>();
   ended(KernelPart::scores, visit);
   probabilities();
@@ -440,7 +463,7 @@ __device__ __forceinline__ void consume(KeyRows<Config>& rows, OnePassStorage<Co
     ptx::barrier_wait(shared.full[next], parity);
     ended(KernelPart::wait_queries, visit + 1);
     ptx::wgmma_fence();
-    rows.start_product(rows.s, 0, shared, next);
+    rows.start_s(shared.visitors[next].q);
     ptx::wgmma_wait<1>();  // dQ
     write_dq();
     ended(KernelPart::query_gradients, visit);
@@ -448,7 +471,7 @@ __device__ __forceinline__ void consume(KeyRows<Config>& rows, OnePassStorage<Co
     ptx::barrier_wait(shared.dout_full[next], parity);
     ended(KernelPart::wait_out_gradients, visit);
     ptx::wgmma_fence();
-    rows.start_product(rows.dp, 1, shared, next);
+    rows.start_dp(shared.visitors[next].dout);
     ptx::wgmma_wait<1>();  // S
     ended(KernelPart::scores, visit);
     probabilities();
@@ -459,7 +482,7 @@ __device__ __forceinline__ void consume(KeyRows<Config>& rows, OnePassStorage<Co
 template <class Config, bool kInTurn, class... Buffer>
 __global__ void __launch_bounds__(Config::kThreads, 1)
     backward_one_pass(const BackwardStep step, const float exponent_scale,
-                      const Workspace workspace, const __grid_constant__ Maps maps,
+                      const typename Config::Workspace workspace, const __grid_constant__ Maps maps,
                       Buffer... buffer) {
   auto& shared = shared_memory<OnePassStorage<Config>>();
   if (threadIdx.x == 0) init_barriers(shared);
@@ -472,36 +495,38 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
     if (warp == 0) {
       if (threadIdx.x == 0) produce(shared, step, workspace, maps);
     } else if (warp <= kAdders) {
-      for_each_item(shared, [&](const Work& work, unsigned) {
+      for_each_item(shared, [&](const auto& work, unsigned) {
         if (threadIdx.x % 32 == 0)
           add_dq<Config, kInTurn>(shared, step, workspace, maps, work, warp - 1);
       });
     } else if (warp == kAdders + 1) {
-      for_each_item(shared, [&](const Work& work, unsigned) {
+      for_each_item(shared, [&](const auto& work, unsigned) {
         count_visits(step.counters, work.own, work.own_matrix == 0 ? step.allowed_queries : nullptr,
-                     kQueries, step.shape.rows_q, work.heads());
+                     Config::kQueries, step.shape.rows_q, work.heads());
       });
     }
   } else {
     ptx::claim_registers<Config::kConsumerRegisters>();
     Stamps<Buffer...> stamps{buffer...};
     const int consumer = warpgroup - 1, rows_k = step.shape.rows_k;
-    for_each_item(shared, [&](const Work& work, unsigned n) {
+    for_each_item(shared, [&](const auto& work, unsigned n) {
       stamps.begin(work.first_matrix, work.tile);
       KeyRows<Config> rows(shared, consumer, work.own);
       ptx::barrier_wait(shared.own_full, n % 2);
       stamps.end(KernelPart::wait);
       if (work.visits() > 0) consume(rows, shared, consumer, step, exponent_scale, work, stamps);
       release(shared.own_empty);
-      const std::int64_t begin = std::int64_t{work.own_matrix} * rows_k * Config::kHeadDim;
-      rows.store(step.dk + begin, rows.dk, rows_k, step.softmax_scale);
-      rows.store(step.dv + begin, rows.dv, rows_k, 1.0f);
+      const std::int64_t begin = std::int64_t{work.own_matrix} * rows_k;
+      rows.store(step.dk + begin * Config::kHeadDim, rows.dk, rows_k, step.softmax_scale);
+      rows.store(step.dv + begin * Config::kValueDim, rows.dv, rows_k, 1.0f);
       stamps.end(KernelPart::epilogue);
     });
   }
 }
 
-constexpr TileShape kTiles[] = {{kQueries, kKeys}};
+// Of 192 columns dK leaves no registers for S and dP of 64 queries.
+constexpr TileShape kTiles[] = {{.rows = 64, .keys = kKeys, .most_head_dim = 128},
+                                {.rows = 32, .keys = kKeys, .least_head_dim = 192}};
 
 template <bool kInTurn, class... Buffer>
 void launch_instance(const BackwardStep& step, DType dtype, cudaStream_t stream,
@@ -509,25 +534,27 @@ void launch_instance(const BackwardStep& step, DType dtype, cudaStream_t stream,
   ptx::arm_hang_record("11_backward_one_pass");
   const StepShape& shape = step.shape;
   const BackwardSide sides[2] = {side_of_keys(step), side_of_queries(step)};
-  visit_half_instance(dtype, shape.head_dim, [&]<class Element>(Element, auto head_dim) {
-    using Config = OnePassConfig<Element, head_dim()>;
+  visit_half_instance(dtype, shape, [&]<class Element>(Element, auto head_dim, auto value_dim) {
+    constexpr int kQueries = kTiles[head_dim() <= kTiles[0].most_head_dim ? 0 : 1].rows;
+    using Config = OnePassConfig<Element, head_dim(), value_dim(), kQueries>;
     using Storage = OnePassStorage<Config>;
     static_assert(sizeof(Storage) <= 227 * 1024);
     if constexpr (kInTurn || (std::is_same_v<Element, bf16> && head_dim() == 128)) {
-      const Workspace workspace = prepared_workspace<kQueries>(step, stream);
+      const auto workspace = prepared_workspace<kQueries>(step, stream);
       Maps maps;
       for (int i = 0; i < 2; ++i) {
         const auto map_of = [&](const BackwardSide& side, int rows) {
           return make_tensor_map(side.tensors[i], std::int64_t{shape.batch} * side.heads, side.rows,
-                                 head_dim(), rows);
+                                 i == 0 ? head_dim() : value_dim(), rows);
         };
         maps.keys[i] = map_of(sides[0], kKeys);
         maps.queries[i] = map_of(sides[1], kQueries);
       }
       maps.dq = make_tensor_map(step.dq, std::int64_t{shape.batch} * shape.heads, shape.rows_q,
                                 head_dim(), kQueries, sizeof(float));
+      const unsigned items = Config::Work::items(shape);
       launch(backward_one_pass<Config, kInTurn, Buffer...>,
-             {dim3(std::min(Work::items(shape), static_cast<unsigned>(multiprocessors()))),
+             {dim3(std::min(items, static_cast<unsigned>(multiprocessors()))),
               dim3(Config::kThreads), sizeof(Storage)},
              stream, step, step.softmax_scale * kLog2e, workspace, maps, buffer...);
     }

@@ -31,7 +31,7 @@ namespace ringscope::cuda {
 
 enum class Owner { keys, queries };
 
-// One side of a step: two tensors [batch, heads, rows, head_dim].
+// One side of a step: two tensors [batch, heads, rows, width].
 struct BackwardSide {
   const void* tensors[2];  // K, V or Q, dO
   int heads;

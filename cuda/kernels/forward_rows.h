@@ -29,12 +29,12 @@ inline constexpr float kLazyGrowth = 8;  // of a row's maximum, in powers of two
 // Several warps have their rows one after the other, from row `first_row` of the tensor on, and `thread`
 // counts their threads. `first_query` is the row_index() of row 0. Rows past the end compute on zeros
 // and store nothing.
-template <class Element, int kBands, int kKeys, int kHeadDim, bool kHopper>
+template <class Element, int kBands, int kKeys, int kValueDim, bool kHopper>
 struct ForwardRows {
   using Real = std::conditional_t<kHopper, float, double>;  // of what is done once for a row
 
-  Tile<kBands, kKeys> s;     // scores, then P
-  Tile<kBands, kHeadDim> o;  // out_accum
+  Tile<kBands, kKeys> s;      // scores, then P
+  Tile<kBands, kValueDim> o;  // out_accum
   float row_max[kBands][2], unit[kBands][2];
   float row_sum[kBands][2];  // relative to unit; covers this lane's columns and this step
   float factor[kBands][2];   // pending factor of o
@@ -59,7 +59,7 @@ struct ForwardRows {
       const bool carried = !step.first && row < step.shape.rows_q;
       row_max[band][h] = unit_of(band, h) = carried ? step.row_max[query] * kLog2e : kNoKeys;
       row_sum[band][h] = 0;
-      o.load(band, h, thread % 32, step.out + query * kHeadDim, carried);
+      o.load(band, h, thread % 32, step.out + query * kValueDim, carried);
     });
   }
 
@@ -97,7 +97,7 @@ struct ForwardRows {
   }
 
   // Store the state in the form that the next step, or the reader of the result, expects.
-  __device__ __forceinline__ void end(const ForwardStep& step, std::int64_t first_query,
+  __device__ __forceinline__ void end(const ForwardStep& step, int head, std::int64_t first_query,
                                       int first_row, int thread) {
     for_each_row<kBands>([&](int band, int h) {
       const float sum = sum_over_lanes<4>(row_sum[band][h]);
@@ -110,14 +110,14 @@ struct ForwardRows {
       const float grown = !kHopper || unit[band][h] == row_max[band][h]
                               ? 1
                               : ptx::exp2_approx(unit[band][h] - row_max[band][h]);
-      const float natural = natural_max(before, row_max[band][h]);
-      const double total = combined_row_sum<Real>(before, natural, sum * grown);
-      if (thread % 4 == 0) store_row<Real>(step, query, natural, total);
-      const float by = out_factor<Real>(step, total) * grown;
+      const EndedRow ended =
+          ended_row<Real>(step, head, before, natural_max(before, row_max[band][h]), sum * grown);
+      if (thread % 4 == 0) store_row<Real>(step, query, ended);
+      const float by = out_factor<Real>(step, ended) * grown;
       if (!kHopper || step.out_16 == nullptr)
-        return o.store(band, h, thread % 32, step.out + query * kHeadDim, by);
+        return o.store(band, h, thread % 32, step.out + query * kValueDim, by);
       auto* const out = static_cast<std::uint32_t*>(step.out_16) +
-                        (query * kHeadDim + tile_column(thread % 32)) / 2;
+                        (query * kValueDim + tile_column(thread % 32)) / 2;
       o.for_each_pair(band, h, [&](float& left, float& right, int column) {
         out[column / 2] = ptx::pack<Element>(left * by, right * by);
       });

@@ -39,14 +39,15 @@ struct VisitingTile : RowTile {
 };
 
 // One compiled instance.
-template <class Element_, int kRows_, int kKeys_, int kHeadDim_, int kStages_>
+template <class Element_, int kRows_, int kKeys_, int kHeadDim_, int kValueDim_, int kStages_>
 struct HopperConfig : WarpgroupRoles {
   using Element = Element_;
-  static constexpr int kRows = kRows_, kKeys = kKeys_, kHeadDim = kHeadDim_, kStages = kStages_;
-  static constexpr int kQBytes = kRows * kHeadDim * 2, kKvBytes = kKeys * kHeadDim * 2;
+  static constexpr int kRows = kRows_, kKeys = kKeys_, kHeadDim = kHeadDim_;
+  static constexpr int kValueDim = kValueDim_, kStages = kStages_;
+  static constexpr int kQBytes = kRows * kHeadDim * 2;
   static_assert(kRows == kConsumers * kWarpgroupRows);
-  static_assert(kKeys % kProductDepth == 0 && kHeadDim % kPanelColumns == 0);
-  static_assert(kQBytes % kSwizzleBytes == 0 && kKvBytes % kSwizzleBytes == 0);
+  static_assert(kKeys % kProductDepth == 0 && kKeys * kRowBytes % kSwizzleBytes == 0);
+  static_assert(kHeadDim % kPanelColumns == 0 && kValueDim % kPanelColumns == 0);
 };
 
 constexpr TileShape kHopperTiles[] = {{128, 128}};
@@ -66,12 +67,14 @@ constexpr Kernel rung_of(int number, char letter, std::string_view name, std::st
           .launch_forward = launch};
 }
 
-// Call f(Config{}) with the instance for this step. More stages fit where rows are short.
+// Call f(Config{}) with the instance for this step. More stages fit where rows are short. At head_dim
+// 192 tiles take 208 KB.
 template <class F>
 void visit_hopper_config(const ForwardStep& step, DType dtype, F&& f) {
-  visit_half_instance(dtype, step.shape.head_dim, [&]<class Element>(Element, auto head_dim) {
-    constexpr int kStages = head_dim() == 64 ? 4 : 2;
-    f(HopperConfig<Element, kHopperTiles[0].rows, kHopperTiles[0].keys, head_dim(), kStages>{});
+  visit_half_instance(dtype, step.shape, [&]<class Element>(Element, auto keys, auto values) {
+    constexpr TileShape kTile = kHopperTiles[0];
+    constexpr int kStages = keys() == 64 ? 4 : 2;
+    f(HopperConfig<Element, kTile.rows, kTile.keys, keys(), values(), kStages>{});
   });
 }
 
@@ -81,7 +84,7 @@ struct HopperStorage {
   alignas(kSwizzleBytes)
       typename Config::Element k[Config::kStages][Config::kKeys * Config::kHeadDim];
   alignas(kSwizzleBytes)
-      typename Config::Element v[Config::kStages][Config::kKeys * Config::kHeadDim];
+      typename Config::Element v[Config::kStages][Config::kKeys * Config::kValueDim];
   ptx::Barrier q_full, q_empty;
   ptx::Barrier k_full[Config::kStages], k_empty[Config::kStages];
   ptx::Barrier v_full[Config::kStages], v_empty[Config::kStages];
@@ -126,10 +129,10 @@ __device__ __forceinline__ void produce_q(HopperStorage<Config>& shared, const H
 }
 
 // Copy a tile of K or V.
-template <class Config>
-__device__ __forceinline__ void load_visitor(typename Config::Element* to, const TensorMap& map,
-                                             int key, int kv_matrix, ptx::Barrier& full) {
-  ptx::barrier_arrive_expecting(full, Config::kKvBytes);
+template <class Element, int kValues>
+__device__ __forceinline__ void load_visitor(Element (&to)[kValues], const TensorMap& map, int key,
+                                             int kv_matrix, ptx::Barrier& full) {
+  ptx::barrier_arrive_expecting(full, sizeof(to));
   ptx::tma_load(to, map, 0, key, 0, kv_matrix, full);
 }
 
@@ -140,9 +143,9 @@ __device__ __forceinline__ void produce_kv(HopperStorage<Config>& shared, const 
                                            StagePlace<Config::kStages>& at) {
   const int key = key_tile * Config::kKeys, stage = at.stage;
   ptx::barrier_wait(shared.k_empty[stage], at.parity ^ 1);
-  load_visitor<Config>(shared.k[stage], maps.k, key, kv_matrix, shared.k_full[stage]);
+  load_visitor(shared.k[stage], maps.k, key, kv_matrix, shared.k_full[stage]);
   ptx::barrier_wait(shared.v_empty[stage], at.parity ^ 1);
-  load_visitor<Config>(shared.v[stage], maps.v, key, kv_matrix, shared.v_full[stage]);
+  load_visitor(shared.v[stage], maps.v, key, kv_matrix, shared.v_full[stage]);
   at.advance();
 }
 
@@ -172,9 +175,9 @@ __device__ __forceinline__ void count(const ForwardStep& step, const VisitingTil
 // One warpgroup's 64 rows of one item. Its 128 threads call all functions together.
 template <class Config>
 struct HopperRows
-    : ForwardRows<typename Config::Element, 1, Config::kKeys, Config::kHeadDim, true> {
+    : ForwardRows<typename Config::Element, 1, Config::kKeys, Config::kValueDim, true> {
   using Element = typename Config::Element;
-  using Base = ForwardRows<Element, 1, Config::kKeys, Config::kHeadDim, true>;
+  using Base = ForwardRows<Element, 1, Config::kKeys, Config::kValueDim, true>;
 
   Weights<Config::kKeys> p;  // P rounded, as an operand
   std::uint64_t q_descriptor;
@@ -196,7 +199,11 @@ struct HopperRows
     Base::mask(step, key, first_row, thread);
   }
   __device__ __forceinline__ void end(const ForwardStep& step) {
-    Base::end(step, first_query, first_row, thread);
+    const StepShape& shape = step.shape;  // the head has no register of its own
+    const int head = step.sink_logits == nullptr
+                         ? 0
+                         : static_cast<int>(first_query / shape.rows_q % shape.heads);
+    Base::end(step, head, first_query, first_row, thread);
   }
 
   // Start S = Q K^T.
@@ -237,11 +244,11 @@ HopperMaps make_maps(const ForwardStep& step) {
   const StepShape& shape = step.shape;
   const std::int64_t q_matrices = std::int64_t{shape.batch} * shape.heads;
   const std::int64_t kv_matrices = std::int64_t{shape.batch} * shape.heads_kv;
-  const auto map_of_keys = [&](const void* tensor) {
-    return make_tensor_map(tensor, kv_matrices, shape.rows_k, Config::kHeadDim, Config::kKeys);
+  const auto map_of_keys = [&](const void* tensor, int width) {
+    return make_tensor_map(tensor, kv_matrices, shape.rows_k, width, Config::kKeys);
   };
   return {make_tensor_map(step.q, q_matrices, shape.rows_q, Config::kHeadDim, Config::kRows),
-          map_of_keys(step.k), map_of_keys(step.v)};
+          map_of_keys(step.k, Config::kHeadDim), map_of_keys(step.v, Config::kValueDim)};
 }
 
 }  // namespace ringscope::cuda

@@ -29,7 +29,7 @@ const char* dtypes_text(const KernelLimits& limits) {
 }
 
 const char* head_dims_text(const KernelLimits& limits) {
-  return limits.rung ? "128" : limits.half ? "64 and 128" : "1 to 256";
+  return limits.rung ? "128" : limits.half ? "64, 128 and 192 (V 128)" : "1 to 256";
 }
 
 std::string architectures_text(const KernelLimits& limits) {
@@ -51,10 +51,14 @@ const char* name_of(KernelPass pass) {
 // What needs no device comes first, so that a machine without one gives the same reasons.
 void check_launch(const Kernel& kernel, const StepShape& shape, DType dtype, int tile) {
   const std::string refused = refusal({.half = kernel.limits.half, .rung = kernel.limits.rung},
-                                      kOldestArchitecture, dtype, shape.head_dim);
+                                      kOldestArchitecture, dtype, shape);
   if (!refused.empty()) refuse(kernel, refused);
   if (tile < 0 || tile >= static_cast<int>(kernel.tiles.size()))
     refuse(kernel, fmt::format("has tiles 0 to {}, not {}", kernel.tiles.size() - 1, tile));
+  if (!kernel.has_tile(shape, tile))
+    refuse(kernel, fmt::format("tile {} takes head_dim {} to {}, not {}", tile,
+                               kernel.tiles[tile].least_head_dim, kernel.tiles[tile].most_head_dim,
+                               shape.head_dim));
   if (shape.batch < 0 || shape.rows_q < 0 || shape.rows_k < 0 || shape.heads < 1 ||
       shape.heads_kv < 1 || shape.heads % shape.heads_kv != 0)
     refuse(kernel,
@@ -72,7 +76,7 @@ void check_launch(const Kernel& kernel, const StepShape& shape, DType dtype, int
            fmt::format("takes batch x heads x rows up to 2^35 (a grid's limit), not {} x {} x {}",
                        shape.batch, shape.heads, std::max(shape.rows_q, shape.rows_k)));
   if (kernel.shared_bytes != nullptr) {
-    const std::size_t needs = kernel.shared_bytes(shape.head_dim, tile);
+    const std::size_t needs = kernel.shared_bytes(shape, tile);
     const int has = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
     if (needs > static_cast<std::size_t>(has))
       refuse(kernel,
@@ -102,10 +106,17 @@ void Kernel::launch(const BackwardStep& step, DType dtype, int tile, cudaStream_
   launch_backward(step, dtype, tile, stream);
 }
 
-int Kernel::tile_for(int head_dim, std::size_t device_bytes) const {
+int Kernel::tile_for(HeadDims dims, std::size_t device_bytes) const {
   for (int tile = 0; tile < static_cast<int>(tiles.size()); ++tile)
-    if (shared_bytes == nullptr || shared_bytes(head_dim, tile) <= device_bytes) return tile;
+    if (has_tile(dims, tile) &&
+        (shared_bytes == nullptr || shared_bytes(dims, tile) <= device_bytes))
+      return tile;
   return -1;
+}
+
+std::string to_string(HeadDims dims) {
+  return dims == dims.keys ? fmt::format("{}", dims.keys)
+                           : fmt::format("{} (V {})", dims.keys, dims.values);
 }
 
 int device_attribute(cudaDeviceAttr which) {
@@ -151,33 +162,37 @@ std::span<const Kernel> kernels_of(KernelPass pass) {
                                      : all_kernels().subspan(kForward);
 }
 
-std::string refusal(const KernelLimits& limits, int architecture, DType dtype, int head_dim) {
+std::string refusal(const KernelLimits& limits, int architecture, DType dtype, HeadDims dims) {
+  const auto is_taken = [&](std::int64_t width) { return 1 <= width && width <= 256; };
+  const bool takes_dims = limits.rung   ? dims == 128
+                          : limits.half ? std::ranges::count(kHalfHeadDims, dims) > 0
+                                        : is_taken(dims.keys) && is_taken(dims.values);
   std::vector<std::string> reasons;
   if (limits.rung ? dtype != DType::bf16 : (dtype != DType::f32) != limits.half)
     reasons.push_back(
         fmt::format("takes {}, not {}", dtypes_text(limits), ringscope::name_of(dtype)));
-  if (limits.half ? head_dim != 128 && (limits.rung || head_dim != 64)
-                  : head_dim < 1 || head_dim > 256)
-    reasons.push_back(fmt::format("takes head_dim {}, not {}", head_dims_text(limits), head_dim));
+  if (!takes_dims)
+    reasons.push_back(
+        fmt::format("takes head_dim {}, not {}", head_dims_text(limits), to_string(dims)));
   if (limits.hopper ? architecture != 90 : architecture < kOldestArchitecture)
     reasons.push_back(fmt::format("needs compute capability {}, the device has {}",
                                   architectures_text(limits), capability(architecture)));
   return fmt::format("{}", fmt::join(reasons, "; "));
 }
 
-std::string refusal(const Kernel& kernel, const DeviceInfo& device, DType dtype, int head_dim) {
-  const std::string refused = refusal(kernel.limits, device.architecture, dtype, head_dim);
-  if (!refused.empty() || kernel.tile_for(head_dim, device.shared_bytes) >= 0) return refused;
+std::string refusal(const Kernel& kernel, const DeviceInfo& device, DType dtype, HeadDims dims) {
+  const std::string refused = refusal(kernel.limits, device.architecture, dtype, dims);
+  if (!refused.empty() || kernel.tile_for(dims, device.shared_bytes) >= 0) return refused;
   const int smallest = static_cast<int>(kernel.tiles.size()) - 1;
   return fmt::format("needs {} bytes of shared memory a block at head_dim {}, the device has {}",
-                     kernel.shared_bytes(head_dim, smallest), head_dim, device.shared_bytes);
+                     kernel.shared_bytes(dims, smallest), to_string(dims), device.shared_bytes);
 }
 
 std::string kernels_that_take(KernelPass pass, const DeviceInfo& device, DType dtype,
-                              int head_dim) {
+                              HeadDims dims) {
   std::vector<std::string> names;
   for (const Kernel& kernel : kernels_of(pass))
-    if (refusal(kernel, device, dtype, head_dim).empty()) names.push_back(numbered_name(kernel));
+    if (refusal(kernel, device, dtype, dims).empty()) names.push_back(numbered_name(kernel));
   return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
 }
 
@@ -192,7 +207,7 @@ std::string verified(int number) {
 std::string kernel_table_text() {
   std::string text;
   for (const Kernel& kernel : all_kernels())
-    text += fmt::format("  {:<26}{:<10}{:<14}head_dim {:<12}GPU {:<14}{}\n", numbered_name(kernel),
+    text += fmt::format("  {:<26}{:<10}{:<14}head_dim {:<24}GPU {:<14}{}\n", numbered_name(kernel),
                         name_of(kernel.pass()), dtypes_text(kernel.limits),
                         head_dims_text(kernel.limits), architectures_text(kernel.limits),
                         verified(kernel.number));

@@ -6,6 +6,8 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,10 +20,31 @@
 
 namespace ringscope::cuda {
 
-// Rows x keys that one block computes at a time; one compiled instance.
+// How wide rows of Q and K are, and those of V and out.
+struct HeadDims {
+  std::int64_t keys, values;
+
+  constexpr HeadDims(std::int64_t both) : keys(both), values(both) {}
+  constexpr HeadDims(std::int64_t of_keys, std::int64_t of_values)
+      : keys(of_keys), values(of_values) {}
+  constexpr HeadDims(const StepShape& shape) : keys(shape.head_dim), values(shape.value_dim()) {}
+
+  constexpr bool operator==(const HeadDims&) const = default;
+  constexpr int wider() const { return static_cast<int>(keys > values ? keys : values); }
+};
+
+// Return "128", or "192 (V 128)".
+std::string to_string(HeadDims dims);
+
+// What kernels on tensor cores take: square heads, and the latent heads of DeepSeek and Kimi.
+inline constexpr HeadDims kHalfHeadDims[] = {64, 128, {192, 128}};
+
+// Rows x keys that one block computes at a time; one compiled instance. Where an instance does not
+// exist for all head_dims, those of keys that it exists for.
 struct TileShape {
   int rows = 0;
   int keys = 0;
+  int least_head_dim = 1, most_head_dim = 256;
 
   constexpr bool operator==(const TileShape&) const = default;
 };
@@ -30,7 +53,7 @@ struct StampBuffer;
 
 // The problems and devices that a kernel takes.
 struct KernelLimits {
-  bool half = false;    // bf16 and f16 with head_dim 64 and 128; otherwise f32 with 1 to 256
+  bool half = false;    // bf16 and f16 with kHalfHeadDims; otherwise f32 with 1 to 256
   bool hopper = false;  // compute capability 9.0 alone; otherwise 8.0 or later
   bool rung = false;    // of 16 bits, bf16 with head_dim 128 alone
 };
@@ -50,7 +73,7 @@ struct Kernel {
   std::span<const TileShape> tiles;  // by preference: a device's tile is the first that fits it
   // Return the bytes of shared memory of a block of tiles[tile]. Null: every device that `limits`
   // name has enough.
-  std::size_t (*shared_bytes)(int head_dim, int tile) = nullptr;
+  std::size_t (*shared_bytes)(HeadDims dims, int tile) = nullptr;
   void (*launch_forward)(const ForwardStep&, DType, int tile, cudaStream_t) = nullptr;
   // Launch the instance that stamps what it does (stamps.h); null: there is none.
   void (*launch_stamped)(const ForwardStep&, DType, const StampBuffer&, cudaStream_t) = nullptr;
@@ -61,8 +84,11 @@ struct Kernel {
   KernelPass pass() const {
     return launch_forward != nullptr ? KernelPass::forward : KernelPass::backward;
   }
+  bool has_tile(HeadDims dims, int tile) const {
+    return tiles[tile].least_head_dim <= dims.keys && dims.keys <= tiles[tile].most_head_dim;
+  }
   // Return the tile whose blocks fit a device that gives a block `device_bytes`, or -1.
-  int tile_for(int head_dim, std::size_t device_bytes) const;
+  int tile_for(HeadDims dims, std::size_t device_bytes) const;
   // Enqueue one step with tiles[tile]. Throw InputError when the kernel does not take dtype, tile
   // or shape, or the tile does not fit the current device's shared memory (the driver checks the
   // architecture), and CudaError. With `stamps` the instance that stamps is launched.
@@ -106,11 +132,12 @@ void leave_multiprocessors(int count);
 
 // Return why a kernel with `limits` does not take the problem on a device of this architecture (80,
 // 90, ...), or an empty text when it does. For a kernel, none of whose tiles may fit `device`, too.
-std::string refusal(const KernelLimits& limits, int architecture, DType dtype, int head_dim);
-std::string refusal(const Kernel& kernel, const DeviceInfo& device, DType dtype, int head_dim);
+std::string refusal(const KernelLimits& limits, int architecture, DType dtype, HeadDims dims);
+std::string refusal(const Kernel& kernel, const DeviceInfo& device, DType dtype, HeadDims dims);
 
 // Return the kernels that take the problem, as in "05 tensor_cores, 06 hopper", or "none".
-std::string kernels_that_take(KernelPass pass, const DeviceInfo& device, DType dtype, int head_dim);
+std::string kernels_that_take(KernelPass pass, const DeviceInfo& device, DType dtype,
+                              HeadDims dims);
 
 // A run of `./ringscope gpu-check` in which every test of the kernel passed.
 struct VerifiedRun {
@@ -153,13 +180,19 @@ void visit_head_dim(int head_dim, F&& f) {
     f(std::integral_constant<int, 256>{});
 }
 
-// Call f(element, head_dim) for a kernel of bf16 and f16: with an element of dtype, and with
-// head_dim (64 or 128) as an integral constant.
+// Call f(element, head_dim, value_dim) for a kernel of bf16 and f16: with an element of dtype, and
+// with those of kHalfHeadDims as integral constants.
 template <class F>
-void visit_half_instance(DType dtype, int head_dim, F&& f) {
+void visit_half_instance(DType dtype, HeadDims dims, F&& f) {
   const auto with_element = [&](auto element) {
-    head_dim == 64 ? f(element, std::integral_constant<int, 64>{})
-                   : f(element, std::integral_constant<int, 128>{});
+    [&]<std::size_t... index>(std::index_sequence<index...>) {
+      ((dims == kHalfHeadDims[index]
+            ? f(element, std::integral_constant<int, kHalfHeadDims[index].keys>{},
+                std::integral_constant<int, kHalfHeadDims[index].values>{})
+            : void()),
+       ...);
+    }
+    (std::make_index_sequence<std::size(kHalfHeadDims)>());
   };
   dtype == DType::bf16 ? with_element(bf16{}) : with_element(f16{});
 }

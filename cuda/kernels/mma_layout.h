@@ -28,7 +28,7 @@ inline constexpr int kBankGroups = 8;   // a chunk fills one
 // A tile of rows of `Columns` 16-bit values, which begins at a multiple of 128 bytes.
 template <int Columns>
 struct SwizzledRows {
-  static_assert(Columns >= 64 && (Columns & (Columns - 1)) == 0, "64, 128, 256 ...");
+  static_assert(Columns % 64 == 0);
   static constexpr int kChunks = Columns / kChunkValues;  // in a row
 
   // Return the place of chunk `chunk` of row `row`, in chunks from the tile's begin.

@@ -110,17 +110,20 @@ template <int Columns, int Rows, int Threads, class Element>
 __device__ __forceinline__ void copy_rows_async(Element* tile, const Element* matrix, int row,
                                                 int valid_first, int valid_last, int thread) {
   using Place = SwizzledRows<Columns>;
-  static_assert(Threads % Place::kChunks == 0);
-  constexpr int kRowsAtATime = Threads / Place::kChunks;
-  static_assert(Rows % kRowsAtATime == 0 && kRowsAtATime % 8 == 0);
-  const int my_row = thread / Place::kChunks, chunk = thread % Place::kChunks;
+  // Threads go side by side over whole rows, or over a third of rows of 192 values.
+  constexpr int kAcross = Threads % Place::kChunks == 0 ? Place::kChunks : 8;
+  constexpr int kRowsAtATime = Threads / kAcross;
+  static_assert(Rows % kRowsAtATime == 0 && kRowsAtATime % 8 == 0 && Place::kChunks % kAcross == 0);
+  const int my_row = thread / kAcross, chunk = thread % kAcross;
   const Element* const from = matrix + std::int64_t{row + my_row} * Columns + chunk * kChunkValues;
   const auto valid_rows = static_cast<unsigned>(valid_last - valid_first);
 #pragma unroll
   for (int r = 0; r < Rows; r += kRowsAtATime)
-    ptx::cp_async_16(tile + Place::chunk_place(my_row, chunk) * kChunkValues + r * Columns,
-                     from + r * Columns,
-                     static_cast<unsigned>(row + my_row + r - valid_first) < valid_rows);
+#pragma unroll
+    for (int x = 0; x < Columns; x += kAcross * kChunkValues)
+      ptx::cp_async_16(tile + Place::chunk_place(my_row, chunk) * kChunkValues + r * Columns + x,
+                       from + r * Columns + x,
+                       static_cast<unsigned>(row + my_row + r - valid_first) < valid_rows);
 }
 
 }  // namespace ringscope::cuda

@@ -87,7 +87,8 @@ constexpr int matrices_together(const StepShape& shape, int row_tiles, int block
                                 std::int64_t l2_bytes) {
   const int matrices = shape.batch * shape.heads, group = shape.heads / shape.heads_kv;
   if (row_tiles == 0) return matrices;
-  const std::int64_t kv_bytes = std::int64_t{shape.rows_k} * shape.head_dim * 4;
+  const std::int64_t kv_bytes =
+      std::int64_t{shape.rows_k} * (shape.head_dim + shape.value_dim()) * 2;
   const std::int64_t most = kv_bytes > 0 ? l2_bytes * 2 / 3 / kv_bytes : matrices;
   const std::int64_t least = (std::int64_t{3} * blocks + row_tiles - 1) / row_tiles;
   std::int64_t together = (most > 1 ? most : 1) * group;

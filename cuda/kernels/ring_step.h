@@ -88,8 +88,9 @@ struct StepCounters {
   unsigned long long tiles_skipped;
 };
 
-// The sizes of one step. Tensors are in C order: Q-like ones [batch, heads, rows_q, head_dim],
-// K-like ones [batch, heads_kv, rows_k, head_dim], rows [batch, heads, rows_q].
+// The sizes of one step. Tensors are in C order: Q and dQ [batch, heads, rows_q, head_dim], K and dK
+// [batch, heads_kv, rows_k, head_dim], rows [batch, heads, rows_q]. V, dV, out and dO likewise, with
+// value_dim() values in a row.
 struct StepShape {
   int batch = 1;
   int heads = 1;
@@ -97,7 +98,11 @@ struct StepShape {
   int rows_q = 0;
   int rows_k = 0;
   int head_dim = 0;
+  int head_dim_v = 0;  // 0: head_dim
 
+  __host__ __device__ constexpr int value_dim() const {
+    return head_dim_v == 0 ? head_dim : head_dim_v;
+  }
   // Return the kv head that query head `head` reads.
   __host__ __device__ constexpr int kv_head(int head) const { return head / (heads / heads_kv); }
 };
@@ -107,6 +112,9 @@ struct StepShape {
 // exp(score - row_max), out = sum of exp(score - row_max) V, unnormalised. With `first`, the stored
 // state is meaningless and not read. With `last`, out becomes out / row_sum (0 for a row without
 // keys) and lse is written (-inf then); row_max and row_sum are written as always.
+//
+// A sink is a key without a value: with `last` alone, and so once however many steps there are,
+// exp(sink_logits[head]) joins row_sum. A row without keys has lse = sink_logits[head] then.
 struct ForwardStep {
   StepShape shape;
   float softmax_scale = 1.0f;
@@ -123,6 +131,7 @@ struct ForwardStep {
                            // the type of q; of kernels for Hopper alone
   float* lse = nullptr;
   StepCounters* counters = nullptr;
+  const float* sink_logits = nullptr;  // [heads], or null
 };
 
 // Arguments of a backward step. With P = exp(score - row_max) / row_sum, dP = dO V^T and dS = P (dP
@@ -130,7 +139,7 @@ struct ForwardStep {
 //   dq += dS K            f32, not yet multiplied by softmax_scale (finish does it once)
 //   dk  = softmax_scale dS^T Q      f32, overwritten
 //   dv  = P^T dO                    f32, overwritten
-// dk and dv are summed over the query heads that share a kv head.
+// dk and dv are summed over the query heads that share a kv head. A sink is in row_max and row_sum.
 struct BackwardStep {
   StepShape shape;
   float softmax_scale = 1.0f;

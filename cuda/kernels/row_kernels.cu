@@ -43,35 +43,53 @@ __global__ void finish(ForwardStep step, Index rows) {
   const int lane = threadIdx.x % 32;
   for (Index row = first_index() / 32; row < rows; row += index_stride() / 32) {
     const CarriedRow state = carried_row(step, row);
-    float* const out = step.out + row * step.shape.head_dim;
-    for (int x = lane; x < step.shape.head_dim; x += 32)
-      out[x] = stored_out(step, out[x], state.row_sum);
+    const int head = static_cast<int>(row / step.shape.rows_q % step.shape.heads);
+    const EndedRow ended = ended_row(step, head, state, state.row_max, 0);
+    const int width = step.shape.value_dim();
+    float* const out = step.out + row * width;
+    for (int x = lane; x < width; x += 32)
+      out[x] = step.first ? 0.0f : stored_out(step, out[x], ended);
     __syncwarp();  // all lanes have read the state
-    if (lane == 0) store_row(step, row, state.row_max, state.row_sum);
+    if (lane == 0) store_row(step, row, ended);
   }
 }
 
 template <class T>
 __global__ void delta_of_rows(const T* dout, const float* out, float* delta, Index rows,
-                              int head_dim) {
+                              int value_dim) {
   const int lane = threadIdx.x % 32;
   for (Index row = first_index() / 32; row < rows; row += index_stride() / 32) {
     float sum = 0;
-    for (int x = lane; x < head_dim; x += 32)
-      sum += to_float(dout[row * head_dim + x]) * out[row * head_dim + x];
+    for (int x = lane; x < value_dim; x += 32)
+      sum += to_float(dout[row * value_dim + x]) * out[row * value_dim + x];
     sum = sum_over_lanes(sum);
     if (lane == 0) delta[row] = sum;
   }
 }
 
+// Grid: heads. A warp is enough for the rows of a head.
+__global__ void sink_gradient(BackwardStep step, const float* sink_logits, float* dsink_logits) {
+  const int head = static_cast<int>(blockIdx.x), lane = threadIdx.x;
+  double sum = 0;
+  for (int batch = 0; batch < step.shape.batch; ++batch)
+    for (int i = lane; i < step.shape.rows_q; i += 32) {
+      const std::int64_t row = row_index(step.shape, batch, head, i);
+      if (step.row_sum[row] == 0) continue;
+      const double p = exp(double{sink_logits[head]} - step.row_max[row]) / step.row_sum[row];
+      sum -= p * step.delta[row];
+    }
+  sum = sum_over_lanes(sum);
+  if (lane == 0) dsink_logits[head] = static_cast<float>(sum);
+}
+
 // Merge one row per warp, with lanes over head_dim.
-__global__ void merge(SoftmaxState into, SoftmaxState from, Index rows, int head_dim) {
+__global__ void merge(SoftmaxState into, SoftmaxState from, Index rows, int value_dim) {
   const int lane = threadIdx.x % 32;
   for (Index row = first_index() / 32; row < rows; row += index_stride() / 32) {
     const float new_max = fmaxf(into.row_max[row], from.row_max[row]);
     const double mine = sum_rescale_factor(into.row_max[row], new_max);
     const double theirs = sum_rescale_factor(from.row_max[row], new_max);
-    for (Index x = row * head_dim + lane; x < (row + 1) * head_dim; x += 32)
+    for (Index x = row * value_dim + lane; x < (row + 1) * value_dim; x += 32)
       into.out_accum[x] = static_cast<float>(mine) * into.out_accum[x] +
                           static_cast<float>(theirs) * from.out_accum[x];
     __syncwarp();  // all lanes have read the state
@@ -141,23 +159,27 @@ void launch_allowed_queries(const RowInterval* allowed_keys, int rows_q, RowInte
 }
 
 void launch_finish(const ForwardStep& step, cudaStream_t stream) {
-  ForwardStep last = step;
-  last.last = true;
   const Index rows = static_cast<Index>(step.shape.batch) * step.shape.heads * step.shape.rows_q;
-  launch(finish, {blocks_for(rows, kWarps), kThreads}, stream, last, rows);
+  launch(finish, {blocks_for(rows, kWarps), kThreads}, stream, step, rows);
 }
 
 void launch_delta(const void* dout, DType dtype, const float* out, float* delta, Index rows,
-                  int head_dim, cudaStream_t stream) {
+                  int value_dim, cudaStream_t stream) {
   visit_dtype(dtype, [&]<class T>(T) {
     launch(delta_of_rows<T>, {blocks_for(rows, kWarps), kThreads}, stream,
-           static_cast<const T*>(dout), out, delta, rows, head_dim);
+           static_cast<const T*>(dout), out, delta, rows, value_dim);
   });
 }
 
-void launch_merge(const SoftmaxState& into, const SoftmaxState& from, Index rows, int head_dim,
+void launch_sink_gradient(const BackwardStep& step, const float* sink_logits, float* dsink_logits,
+                          cudaStream_t stream) {
+  launch(sink_gradient, {static_cast<unsigned>(step.shape.heads), 32}, stream, step, sink_logits,
+         dsink_logits);
+}
+
+void launch_merge(const SoftmaxState& into, const SoftmaxState& from, Index rows, int value_dim,
                   cudaStream_t stream) {
-  launch(merge, {blocks_for(rows, kWarps), kThreads}, stream, into, from, rows, head_dim);
+  launch(merge, {blocks_for(rows, kWarps), kThreads}, stream, into, from, rows, value_dim);
 }
 
 void launch_scale(float* values, Index count, float factor, cudaStream_t stream) {

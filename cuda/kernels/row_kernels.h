@@ -47,19 +47,25 @@ __host__ __device__ constexpr RowInterval allowed_queries_of(const RowInterval* 
   return {begin, first};
 }
 
-// Do what a step with `last` does after its keys, without any keys: set out to out / row_sum and
+// Do what a step does after its keys, without any keys. With `last` set out to out / row_sum and
 // write lse. With `first` no keys were ever seen, so the state is not read: row_max = -inf, row_sum
-// = 0, out = 0, lse = -inf. Reads shape, first, row_max, row_sum and out of `step`.
+// = 0, out = 0, and with `last`, too, lse = -inf, or that of the sink alone.
 void launch_finish(const ForwardStep& step, cudaStream_t stream);
 
-// Set delta[row] to the sum of dout[row] * out[row], for `rows` rows of head_dim values. dout is in
+// Set delta[row] to the sum of dout[row] * out[row], for `rows` rows of value_dim values. dout is in
 // `dtype`, out in f32 as the forward pass left it.
 void launch_delta(const void* dout, DType dtype, const float* out, float* delta, Index rows,
-                  int head_dim, cudaStream_t stream);
+                  int value_dim, cudaStream_t stream);
 
-// Merge the states of other keys into `into`, for `rows` rows of head_dim values (core/attention/
+// Set dsink_logits[h] to -sum P delta over the rows of query head h in all batch entries, where P =
+// exp(sink_logits[h] - row_max) / row_sum is what the sink weighs in a row: its dP is 0, because it has
+// no value, so its dS is -P delta. Reads shape, row_max, row_sum and delta of `step`.
+void launch_sink_gradient(const BackwardStep& step, const float* sink_logits, float* dsink_logits,
+                          cudaStream_t stream);
+
+// Merge the states of other keys into `into`, for `rows` rows of value_dim values (core/attention/
 // online_softmax.h, merge): the factors are computed in f64, the outputs in f32.
-void launch_merge(const SoftmaxState& into, const SoftmaxState& from, Index rows, int head_dim,
+void launch_merge(const SoftmaxState& into, const SoftmaxState& from, Index rows, int value_dim,
                   cudaStream_t stream);
 
 // Multiply values[i] by factor, for i < count.

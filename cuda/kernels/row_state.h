@@ -137,36 +137,56 @@ __device__ inline float natural_max(const CarriedRow& before, float row_max_base
   return before.row_max * kLog2e == row_max_base2 ? before.row_max : row_max_base2 * kLn2;
 }
 
-// Return l after a step. row_max covers all keys so far; step_sum is this step's, relative to it.
+// Return the score of the sink that the rows of a query head meet in this step, or -inf.
+__device__ inline float sink_of(const ForwardStep& step, int head) {
+  return step.last && step.sink_logits != nullptr ? step.sink_logits[head] : kNoKeys;
+}
+
+// A row after a step: m and l, and what out_accum is multiplied by to be relative to m.
+struct EndedRow {
+  float row_max;
+  double row_sum;
+  float factor = 1;
+};
+
+// End a step for a row of a query head. row_max covers all keys so far; step_sum is this step's,
+// relative to it. A sink comes after the keys.
 template <class Real = double>
-__device__ inline double combined_row_sum(const CarriedRow& before, float row_max, float step_sum) {
-  if (before.row_sum == 0) return step_sum;
-  return before.row_sum * sum_rescale_factor<Real>(before.row_max, row_max) + step_sum;
+__device__ inline EndedRow ended_row(const ForwardStep& step, int head, const CarriedRow& before,
+                                     float row_max, float step_sum) {
+  double sum = step_sum;
+  if (before.row_sum != 0)
+    sum += before.row_sum * sum_rescale_factor<Real>(before.row_max, row_max);
+  const float sink = sink_of(step, head);
+  if (sink == kNoKeys) return {row_max, sum};
+  const float smaller = expf(-fabsf(row_max - sink));  // beside the larger one's 1
+  if (!(sink > row_max)) return {row_max, sum + smaller};
+  return {sink, sum * smaller + 1, smaller};
 }
 
 // Write m and l, and lse at the last step. One thread per row calls it.
 template <class Real = double>
-__device__ inline void store_row(const ForwardStep& step, std::int64_t row, float row_max,
-                                 double row_sum) {
-  step.row_max[row] = row_max;
-  step.row_sum[row] = row_sum;
+__device__ inline void store_row(const ForwardStep& step, std::int64_t row, const EndedRow& ended) {
+  step.row_max[row] = ended.row_max;
+  step.row_sum[row] = ended.row_sum;
   if (step.last)
-    step.lse[row] =
-        row_sum == 0 ? kNoKeys : static_cast<float>(row_max + log(static_cast<Real>(row_sum)));
+    step.lse[row] = ended.row_sum == 0
+                        ? kNoKeys
+                        : static_cast<float>(ended.row_max + log(static_cast<Real>(ended.row_sum)));
 }
 
 // Return the `out` value that a step stores: out_accum, or at the last step out_accum / l (0 for a
 // row without keys). It divides, so that equal keys give the mean of V exactly.
-__device__ inline float stored_out(const ForwardStep& step, float out_accum, double row_sum) {
+__device__ inline float stored_out(const ForwardStep& step, float out_accum, const EndedRow& row) {
   if (!step.last) return out_accum;
-  return row_sum == 0 ? 0.0f : out_accum / static_cast<float>(row_sum);
+  return row.row_sum == 0 ? 0.0f : out_accum * row.factor / static_cast<float>(row.row_sum);
 }
 
 // Likewise return a factor for out_accum, for kernels that cannot afford a division per value.
 template <class Real = double>
-__device__ inline float out_factor(const ForwardStep& step, double row_sum) {
+__device__ inline float out_factor(const ForwardStep& step, const EndedRow& row) {
   if (!step.last) return 1.0f;
-  return row_sum == 0 ? 0.0f : static_cast<float>(1 / static_cast<Real>(row_sum));
+  return row.row_sum == 0 ? 0.0f : row.factor / static_cast<Real>(row.row_sum);
 }
 
 }  // namespace ringscope::cuda

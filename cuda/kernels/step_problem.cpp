@@ -31,10 +31,10 @@ StepProblem::StepProblem(const StepShape& shape, DType dtype, KernelPass pass,
   const Index heads = Index{shape.batch} * shape.heads,
               heads_kv = Index{shape.batch} * shape.heads_kv;
   const Index rows = heads * shape.rows_q;
-  const Index q_values = rows * shape.head_dim, k_values = heads_kv * shape.rows_k * shape.head_dim;
-  q_ = random_values(q_values, RandomTensor::q);
-  k_ = random_values(k_values, RandomTensor::k);
-  v_ = random_values(k_values, RandomTensor::v);
+  const Index keys = heads_kv * shape.rows_k, d = shape.head_dim, d_v = shape.value_dim();
+  q_ = random_values(rows * d, RandomTensor::q);
+  k_ = random_values(keys * d, RandomTensor::k);
+  v_ = random_values(keys * d_v, RandomTensor::v);
   allowed_keys_ = Buffer<RowInterval>(&meter_, shape.rows_q);
   if (pass == KernelPass::backward) allowed_queries_ = Buffer<RowInterval>(&meter_, shape.rows_k);
   set_allowed_keys(allowed_keys);
@@ -42,17 +42,17 @@ StepProblem::StepProblem(const StepShape& shape, DType dtype, KernelPass pass,
   row_max_ = filled(rows, 0.0f);
   row_sum_ = filled(rows, 1.65 * shape.rows_k);
   counters_ = filled(1, StepCounters{});
-  out_ = filled(q_values, 1.0f);
+  out_ = filled(rows * d_v, 1.0f);
   if (pass == KernelPass::forward) {
     lse_ = Buffer<float>(&meter_, rows);
     return;
   }
-  dout_ = random_values(q_values, RandomTensor::dout);
+  dout_ = random_values(rows * d_v, RandomTensor::dout);
   delta_ = filled(rows, 0.5f);
   workspace_ = Buffer<std::byte>(&meter_, backward_workspace_bytes(shape));
-  dq_ = filled(q_values, 0.0f);
-  dk_ = Buffer<float>(&meter_, k_values);
-  dv_ = Buffer<float>(&meter_, k_values);
+  dq_ = filled(rows * d, 0.0f);
+  dk_ = Buffer<float>(&meter_, keys * d);
+  dv_ = Buffer<float>(&meter_, keys * d_v);
 }
 
 void StepProblem::set_allowed_keys(const std::vector<RowInterval>& allowed_keys) {
@@ -134,7 +134,7 @@ void StepProblem::launch(const Kernel& kernel, int tile, bool first, bool last,
 }
 
 void StepProblem::launch_whole_backward(const Kernel& kernel, int tile, cudaStream_t stream) {
-  launch_delta(dout_.data(), dtype_, out_.data(), delta_.data(), delta_.size(), shape_.head_dim,
+  launch_delta(dout_.data(), dtype_, out_.data(), delta_.data(), delta_.size(), shape_.value_dim(),
                stream);
   RINGSCOPE_CUDA(cudaMemsetAsync(dq_.data(), 0, static_cast<std::size_t>(dq_.bytes()), stream));
   launch(kernel, tile, true, true, stream);
@@ -142,7 +142,8 @@ void StepProblem::launch_whole_backward(const Kernel& kernel, int tile, cudaStre
 }
 
 double StepProblem::flops() const {
-  return (pass_ == KernelPass::forward ? 4 : 10) * pairs_ * shape_.head_dim;
+  const int d = shape_.head_dim, d_v = shape_.value_dim();
+  return 2 * pairs_ * (pass_ == KernelPass::forward ? d + d_v : 3 * d + 2 * d_v);
 }
 
 void StepProblem::poison() {
@@ -188,7 +189,10 @@ void StepProblem::keep() {
 std::vector<Comparison> StepProblem::compare_kept() const {
   std::vector<Comparison> all;
   for (std::size_t i = 0; i < kept_.size(); ++i) {
-    const Index row_length = written()[i] == &lse_ ? 1 : shape_.head_dim;
+    const bool is_of_values = written()[i] == &out_ || written()[i] == &dv_;
+    const Index row_length = written()[i] == &lse_ ? 1
+                             : is_of_values        ? shape_.value_dim()
+                                                   : shape_.head_dim;
     const auto compared = [&](float least_scale) {
       return compare(kept_[i].data(), written()[i]->data(), DType::f32, kept_[i].size(), row_length,
                      least_scale);

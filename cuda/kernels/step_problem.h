@@ -40,7 +40,8 @@ class StepProblem {
 
   // Return the pairs of all batch entries and heads.
   double pairs() const { return pairs_; }
-  // Return 4 (backward 10) x pairs x head_dim: the products that the formulas need, not those done.
+  // Return those of the products that the formulas need, not of those done: Q K^T and P V, or backward
+  // three as wide as K and two as wide as V.
   double flops() const;
 
   // Fill the outputs of steps with NaN. Only a first forward step may follow, or a backward step.

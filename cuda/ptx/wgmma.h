@@ -72,14 +72,21 @@ __device__ __forceinline__ void wgmma_done(float (&d)[kCount]) {
   RINGSCOPE_R32                                                                                  \
   ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, " \
   "%50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define RINGSCOPE_R96                                                                            \
+  RINGSCOPE_R64                                                                                  \
+  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, " \
+  "%82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
 
-#define RINGSCOPE_F8(i)                                                                       \
+#define RINGSCOPE_EIGHT(i)                                                                    \
   "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
       "+f"(d[i + 6]), "+f"(d[i + 7])
-#define RINGSCOPE_F16 RINGSCOPE_F8(0), RINGSCOPE_F8(8)
-#define RINGSCOPE_F32 RINGSCOPE_F16, RINGSCOPE_F8(16), RINGSCOPE_F8(24)
+#define RINGSCOPE_F8 RINGSCOPE_EIGHT(0)
+#define RINGSCOPE_F16 RINGSCOPE_EIGHT(0), RINGSCOPE_EIGHT(8)
+#define RINGSCOPE_F32 RINGSCOPE_F16, RINGSCOPE_EIGHT(16), RINGSCOPE_EIGHT(24)
 #define RINGSCOPE_F64 \
-  RINGSCOPE_F32, RINGSCOPE_F8(32), RINGSCOPE_F8(40), RINGSCOPE_F8(48), RINGSCOPE_F8(56)
+  RINGSCOPE_F32, RINGSCOPE_EIGHT(32), RINGSCOPE_EIGHT(40), RINGSCOPE_EIGHT(48), RINGSCOPE_EIGHT(56)
+#define RINGSCOPE_F96 \
+  RINGSCOPE_F64, RINGSCOPE_EIGHT(64), RINGSCOPE_EIGHT(72), RINGSCOPE_EIGHT(80), RINGSCOPE_EIGHT(88)
 
 // One instruction for N columns and COUNT = N/2 accumulators. The inputs' operand numbers follow.
 // `accumulate` is the predicate scale-d; without it D = A B.
@@ -102,10 +109,12 @@ __device__ __forceinline__ void wgmma_done(float (&d)[kCount]) {
                  "n"(int{kMajorB == Major::mn}))
 
 // Every size that kernels use: FORM(N, type, N/2, then the operand numbers from N/2 on).
-#define RINGSCOPE_WGMMA_SIZES(FORM, TYPE)                                       \
-  if constexpr (kColumns == 32) FORM(32, TYPE, 16, 16, 17, 18, 19, 20, 21, 22); \
-  if constexpr (kColumns == 64) FORM(64, TYPE, 32, 32, 33, 34, 35, 36, 37, 38); \
-  if constexpr (kColumns == 128) FORM(128, TYPE, 64, 64, 65, 66, 67, 68, 69, 70)
+#define RINGSCOPE_WGMMA_SIZES(FORM, TYPE)                                         \
+  if constexpr (kColumns == 16) FORM(16, TYPE, 8, 8, 9, 10, 11, 12, 13, 14);      \
+  if constexpr (kColumns == 32) FORM(32, TYPE, 16, 16, 17, 18, 19, 20, 21, 22);   \
+  if constexpr (kColumns == 64) FORM(64, TYPE, 32, 32, 33, 34, 35, 36, 37, 38);   \
+  if constexpr (kColumns == 128) FORM(128, TYPE, 64, 64, 65, 66, 67, 68, 69, 70); \
+  if constexpr (kColumns == 192) FORM(192, TYPE, 96, 96, 97, 98, 99, 100, 101, 102)
 
 #define RINGSCOPE_WGMMA_SHARED_7(N, TYPE, COUNT, A, B, ACC, TRANS_A, TRANS_B, UNUSED_1, UNUSED_2) \
   RINGSCOPE_WGMMA_SHARED(N, TYPE, COUNT, A, B, ACC, TRANS_A, TRANS_B)
@@ -113,7 +122,8 @@ __device__ __forceinline__ void wgmma_done(float (&d)[kCount]) {
 #endif
 
 template <int kColumns>
-inline constexpr bool kIsWgmmaSize = kColumns == 32 || kColumns == 64 || kColumns == 128;
+inline constexpr bool kIsWgmmaSize =
+    kColumns == 16 || kColumns == 32 || kColumns == 64 || kColumns == 128 || kColumns == 192;
 
 // Compute D = A B (+ D when `accumulate`) with both operands in shared memory, given by their
 // descriptors. T is bf16 or f16.

@@ -81,7 +81,7 @@ Completion CudaBackend::begin(const QueryBlock& q, const SoftmaxState& state) {
   is_finished_ = false;
   if (is_empty_ || q.rows == 0) return nullptr;
   ForwardStep arguments = forward_step(q, {}, state);
-  arguments.first = true;
+  arguments.first = true;  // and not the last, which a sink would join
   launch_finish(arguments, stream());
   return end();
 }

@@ -19,20 +19,19 @@ bool has_passed(int number) {
 }
 
 const Kernel& choose(KernelPass pass, int number, char rung, bool stamped, const DeviceInfo& device,
-                     DType dtype, Index head_dim) {
-  const int d = static_cast<int>(std::min<Index>(head_dim, 1 << 20));  // more than any kernel takes
+                     DType dtype, HeadDims dims) {
   const int architecture = device.architecture;
   const char* const pass_name = pass == KernelPass::forward ? "forward" : "backward";
   const auto why_not = [&](const Kernel& kernel) -> std::string {
     if (stamped && kernel.launch_stamped == nullptr)
       return "cannot stamp what it does, as --kernel-trace asks; 06 and 07 can";
-    return kernel.carries_state ? refusal(kernel, device, dtype, d)
+    return kernel.carries_state ? refusal(kernel, device, dtype, dims)
                                 : "does not carry the state of a ring on";
   };
   const auto instead = [&] {
     return fmt::format("kernels that take dtype {}, head_dim {} {} on compute capability {}.{}: {}",
-                       ringscope::name_of(dtype), head_dim, pass_name, architecture / 10,
-                       architecture % 10, kernels_that_take(pass, device, dtype, d));
+                       ringscope::name_of(dtype), to_string(dims), pass_name, architecture / 10,
+                       architecture % 10, kernels_that_take(pass, device, dtype, dims));
   };
 
   const Kernel* best = nullptr;
@@ -56,8 +55,8 @@ const Kernel& choose(KernelPass pass, int number, char rung, bool stamped, const
         fmt::format("--kernel-trace: kernels 06 and 07 can stamp what they do; {}", instead()));
   throw InputError(fmt::format(
       "no {} kernel takes dtype {}, head_dim {} on a device of compute capability {}.{}; f32 takes "
-      "head_dim 1 to 256, bf16 and f16 take 64 and 128; use --backend cpu for others",
-      pass_name, ringscope::name_of(dtype), head_dim, architecture / 10, architecture % 10));
+      "head_dim 1 to 256, bf16 and f16 take 64, 128 and 192 (V 128); use --backend cpu for others",
+      pass_name, ringscope::name_of(dtype), to_string(dims), architecture / 10, architecture % 10));
 }
 
 }  // namespace
@@ -72,17 +71,17 @@ StepShape shape_of(const AttentionParams& params, Index rows_q, Index rows_k) {
 }
 
 ChosenKernels choose_kernels(const KernelWish& wish, const DeviceInfo& device, DType dtype,
-                             Index head_dim, bool backward) {
+                             HeadDims dims, bool backward) {
   const auto tile_of = [&](const Kernel& kernel) {
-    return kernel.tile_for(static_cast<int>(head_dim), device.shared_bytes);
+    return kernel.tile_for(dims, device.shared_bytes);
   };
   ChosenKernels chosen{.stamped = wish.stamped};
   chosen.forward = &choose(KernelPass::forward, wish.forward, wish.forward_rung, wish.stamped > 0,
-                           device, dtype, head_dim);
+                           device, dtype, dims);
   chosen.forward_tile = tile_of(*chosen.forward);
   if (!backward) return chosen;
-  chosen.backward = &choose(KernelPass::backward, wish.backward, wish.backward_rung, false, device,
-                            dtype, head_dim);
+  chosen.backward =
+      &choose(KernelPass::backward, wish.backward, wish.backward_rung, false, device, dtype, dims);
   chosen.backward_tile = tile_of(*chosen.backward);
   return chosen;
 }

@@ -38,7 +38,7 @@ struct KernelWish {
 // passed. Throws InputError when no kernel takes the problem, the wished one does not, or its
 // number does not exist. The error's one line names dtype, head_dim, device and an alternative.
 ChosenKernels choose_kernels(const KernelWish& wish, const DeviceInfo& device, DType dtype,
-                             Index head_dim, bool backward);
+                             HeadDims dims, bool backward);
 
 // Return the sizes of a step of so many local rows.
 StepShape shape_of(const AttentionParams& params, Index rows_q, Index rows_k);

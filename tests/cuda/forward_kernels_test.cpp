@@ -388,6 +388,10 @@ TEST(Kernels, RefuseWhatTheyDoNotTake) {
     EXPECT_THROW(launched({1, 4, 2, 0, 0, 257}, dtype, 0), InputError);
     if (kernel.limits.half) {
       EXPECT_THROW(launched({1, 4, 2, 0, 0, 96}, dtype, 0), InputError);
+      for (int tile = 0; tile < static_cast<int>(kernel.tiles.size()); ++tile)
+        if (!kernel.has_tile({192, 128}, tile)) {
+          EXPECT_THROW(launched({1, 4, 2, 0, 0, 192, 128}, dtype, tile), InputError);
+        }
     }
     EXPECT_THROW(launched({1, 4, 3, 0, 0, 64}, dtype, 0), InputError);
     if (kernel.carries_state) {

@@ -36,18 +36,22 @@ TEST(KernelTable, IsInOrderAndComplete) {
     for (const Kernel& kernel : kernels_of(pass)) EXPECT_EQ(kernel.pass(), pass) << kernel.name;
 }
 
-// 01-04 and 08 take f32 up to 256, the others halves of 64 and 128.
+// 01-04 and 08 take f32 up to 256, the others halves of 64, 128, and 192 with V of 128.
 TEST(KernelTable, TakesWhatTheLadderPromises) {
   for (const Kernel& kernel : all_kernels()) {
-    const auto takes = [&](DType dtype, int head_dim) {
-      return refusal(kernel.limits, 90, dtype, head_dim).empty();
+    const auto takes = [&](DType dtype, HeadDims dims) {
+      return refusal(kernel.limits, 90, dtype, dims).empty();
     };
     const bool f32 = kernel.number <= 4 || kernel.number == 8;
     for (const int head_dim : {1, 64, 100, 128, 256})
       EXPECT_EQ(takes(DType::f32, head_dim), f32) << kernel.name << " head_dim " << head_dim;
-    for (const int head_dim : {64, 128})
+    for (const HeadDims& dims : kHalfHeadDims)
       for (const DType dtype : {DType::bf16, DType::f16})
-        EXPECT_EQ(takes(dtype, head_dim), !f32) << kernel.name;
+        EXPECT_EQ(takes(dtype, dims), !f32) << kernel.name;
+    for (const HeadDims& dims : {HeadDims(192), HeadDims(128, 192), HeadDims(128, 64)})
+      EXPECT_FALSE(takes(DType::bf16, dims)) << kernel.name;
+    EXPECT_EQ(takes(DType::f32, {7, 256}), f32) << kernel.name;
+    EXPECT_FALSE(takes(DType::f32, {64, 257})) << kernel.name;
     EXPECT_FALSE(takes(DType::f32, 257)) << kernel.name;
     EXPECT_FALSE(takes(DType::bf16, 0)) << kernel.name;
   }
@@ -65,12 +69,14 @@ TEST(KernelTable, RefusesWithReasons) {
   EXPECT_EQ(refusal(hopper, 100, DType::bf16, 128),
             "needs compute capability 9.0 alone, the device has 10.0");
   EXPECT_EQ(refusal(hopper, 80, DType::f32, 96),
-            "takes bf16 and f16, not f32; takes head_dim 64 and 128, not 96; "
+            "takes bf16 and f16, not f32; takes head_dim 64, 128 and 192 (V 128), not 96; "
             "needs compute capability 9.0 alone, the device has 8.0");
   EXPECT_EQ(refusal(kRungLimits, 90, DType::bf16, 128), "");
   EXPECT_EQ(refusal(kRungLimits, 90, DType::f16, 64),
             "takes bf16, not f16; takes head_dim 128, not 64");
   EXPECT_EQ(refusal(ampere, 120, DType::bf16, 64), "");
+  EXPECT_EQ(refusal(ampere, 80, DType::bf16, {192, 64}),
+            "takes head_dim 64, 128 and 192 (V 128), not 192 (V 64)");
   EXPECT_EQ(refusal(ampere, 75, DType::bf16, 64),
             "needs compute capability 8.0 or later, the device has 7.5");
 }
@@ -181,13 +187,15 @@ std::vector<StepCase> shape_classes(const KernelLimits& limits, int tiles) {
 #endif
   const std::vector<DType> dtypes =
       limits.half ? std::vector{DType::bf16, DType::f16} : std::vector{DType::f32};
-  const std::vector<int> head_dims = limits.half ? std::vector{64, 128} : std::vector{33, 64, 128};
+  const std::vector<HeadDims> head_dims =
+      limits.half ? std::vector<HeadDims>{std::begin(kHalfHeadDims), std::end(kHalfHeadDims)}
+                  : std::vector<HeadDims>{33, 64, 128};
   constexpr const char* kMasks[] = {"causal", "full", "causal+window:100", "prefix:77"};
   constexpr PartitionKind kPartitions[] = {PartitionKind::zigzag, PartitionKind::contiguous,
                                            PartitionKind::striped, PartitionKind::fold};
   std::vector<StepCase> cases;
   for (const DType dtype : dtypes)
-    for (const int head_dim : head_dims)
+    for (const HeadDims& dims : head_dims)
       for (const Index seqlen :
            small ? std::vector<Index>{45} : std::vector<Index>{389, 300, 701}) {
         const auto n = static_cast<int>(cases.size());
@@ -195,7 +203,8 @@ std::vector<StepCase> shape_classes(const KernelLimits& limits, int tiles) {
         c.heads = small ? 2 : 4;
         c.heads_kv = c.heads / 2;
         c.seqlen = seqlen;
-        c.head_dim = head_dim;
+        c.head_dim = static_cast<int>(dims.keys);
+        if (dims.keys != dims.values) c.head_dim_v = static_cast<int>(dims.values);
         c.mask = kMasks[n % 4];
         c.partition = kPartitions[n / 4 % 4];
         c.world_size = 1 + n % 3;

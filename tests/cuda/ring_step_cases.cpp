@@ -18,10 +18,25 @@ float StepCase::softmax_scale() const {
 std::string to_string(const StepCase& tested) {
   return fmt::format(
       "{} batch {} heads {} heads_kv {} seqlen {} head_dim {} mask {} {} world_size {} tile {} "
-      "score_deviation {} skip_empty {} only_step {} seed {}",
+      "score_deviation {} skip_empty {} only_step {} seed {} head_dim_v {} queries {} from {} "
+      "sinks {}",
       name_of(tested.dtype), tested.batch, tested.heads, tested.heads_kv, tested.seqlen,
       tested.head_dim, tested.mask, name_of(tested.partition), tested.world_size, tested.tile,
-      tested.score_deviation, tested.skip_empty, tested.only_step, tested.seed);
+      tested.score_deviation, tested.skip_empty, tested.only_step, tested.seed, tested.value_dim(),
+      tested.seqlen_q(), tested.q_offset, tested.sinks.size());
+}
+
+Tensors<float> inputs_of(const StepCase& tested) {
+  AttentionShape shape = tested.shape();
+  shape.head_dim = std::max(shape.head_dim, Index{tested.value_dim()});
+  Tensors<float> in = random_tensors(shape, tested.seed, tested.dtype);
+  const Index rows = tested.batch * tested.heads * tested.seqlen_q();
+  const Index keys = tested.batch * tested.heads_kv * tested.seqlen;
+  in.q.resize(rows * tested.head_dim);
+  in.k.resize(keys * tested.head_dim);
+  in.v.resize(keys * tested.value_dim());
+  in.dout.resize(rows * tested.value_dim());
+  return in;
 }
 
 std::vector<StepCase> awkward_cases(DType dtype, const std::vector<int>& head_dims, int tiles) {

@@ -35,10 +35,24 @@ struct StepCase {
   bool skip_empty = true;     // as a backend does; false: a step without pairs reaches the kernel
   int only_step = -1;         // >= 0: that step of the ring alone, so that rows without keys remain
   std::uint64_t seed = 1;
+  int head_dim_v = 0;          // 0: head_dim
+  Index queries = 0;           // 0: seqlen
+  Index q_offset = 0;          // the position of the first query
+  std::vector<float> sinks{};  // a logit per head, or none
 
   AttentionShape shape() const { return {batch, heads, heads_kv, seqlen, head_dim}; }
+  // Whether the CPU's oracle, too, has such a problem.
+  bool is_square() const { return head_dim_v == 0 && queries == 0 && sinks.empty(); }
+  int value_dim() const { return head_dim_v == 0 ? head_dim : head_dim_v; }
+  Index seqlen_q() const { return queries == 0 ? seqlen : queries; }
+  LocalRows queries_of(int rank) const {  // as rows of Q
+    return Partition{partition, seqlen_q(), world_size}.rows_of(rank);
+  }
   float softmax_scale() const;
 };
+
+// What the case's seed draws.
+Tensors<float> inputs_of(const StepCase& tested);
 
 std::string to_string(const StepCase& tested);
 inline void PrintTo(const StepCase& tested, std::ostream* out) { *out << to_string(tested); }
@@ -56,13 +70,20 @@ struct BackwardRun {
 ForwardRun run_forward(const Kernel& kernel, const StepCase& tested, const Tensors<float>& in);
 BackwardRun run_backward(const Kernel& kernel, const StepCase& tested, const Tensors<float>& in);
 
-// Attention in f64, pair by pair, over the pairs that the case's steps visit.
+// Attention in f64, pair by pair, over the pairs that the case's steps visit. A sink is in row_max and
+// row_sum.
 struct ExactForward {
   std::vector<double> out, lse;
   std::vector<float> row_max;  // rounded up or down from f64, and row_sum measured against it
   std::vector<double> row_sum;
 };
 ExactForward exact_forward(const StepCase& tested, const Tensors<float>& in);
+// The same as plain_backward computes.
+ExactForward plain_forward(const StepCase& tested, const Tensors<float>& in);
+
+// Return rowsum(dO o out), in f32.
+std::vector<float> delta_of(const StepCase& tested, const Tensors<float>& in,
+                            const ExactForward& forward);
 
 // Gradients over the same pairs, from the exact row_max and row_sum that run_backward gives to
 // kernels.
@@ -78,7 +99,8 @@ Gradients plain_backward(const StepCase& tested, const Tensors<float>& in);
 
 // Random inputs from tested.seed. The tolerance is twice the error of the CPU's single-rank
 // blockwise attention in the same dtype, + 1e-6 of the largest value or 1 (f32) or + 2e-3 (halves).
-// A kernel that carries no state is given a world of one rank.
+// Where the CPU has no such case, the plain forms below stand for it. A kernel that carries no state is
+// given a world of one rank, and one that has no such tile another.
 void expect_matches_oracle(const Kernel& kernel, const StepCase& tested);
 
 // All masks on all partitions, over world sizes up to 8, lengths from 1 (fewer than ranks) to some

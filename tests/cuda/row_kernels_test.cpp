@@ -24,6 +24,7 @@ ForwardStep state_of(const StepShape& shape, GuardedArray<float>& row_max,
                      GuardedArray<float>& lse) {
   ForwardStep step;
   step.shape = shape;
+  step.last = true;
   step.row_max = row_max.data();
   step.row_sum = row_sum.data();
   step.out = out.data();
@@ -61,6 +62,19 @@ TEST_F(RowKernels, FinishWithoutAnyStepIsTheEmptyRow) {
   EXPECT_EQ(row_sum.download(), std::vector<double>(20, 0.0));
   EXPECT_EQ(lse.download(), std::vector<float>(20, -kInfinity));
   EXPECT_EQ(out.download(), std::vector<float>(160, 0.0f));
+
+  // A sink joins where a pass ends, not where it begins.
+  const GuardedArray<float> sinks(std::vector<float>{-3, 3});
+  step.sink_logits = sinks.data();
+  step.last = false;
+  launch_finish(step, nullptr);
+  EXPECT_EQ(row_sum.download(), std::vector<double>(20, 0.0));
+  step.last = true;
+  launch_finish(step, nullptr);
+  EXPECT_EQ(row_sum.download(), std::vector<double>(20, 1.0));
+  EXPECT_EQ(out.download(), std::vector<float>(160, 0.0f));
+  for (int row = 0; row < 20; ++row)
+    EXPECT_EQ(lse.download()[row], row / 5 % 2 == 0 ? -3.0f : 3.0f) << row;
 }
 
 TEST_F(RowKernels, DeltaIsTheRowwiseProduct) {

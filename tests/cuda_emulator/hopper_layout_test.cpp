@@ -82,8 +82,9 @@ TEST(HopperLayout, RegistersOfAllRolesFitTheBlock) {
                65536 &&
            sizeof(HopperStorage<Config>) <= 227 * 1024;
   };
-  EXPECT_TRUE(fits(HopperConfig<bf16, 128, 128, 128, 2>{}));
-  EXPECT_TRUE(fits(HopperConfig<bf16, 128, 128, 64, 4>{}));
+  EXPECT_TRUE(fits(HopperConfig<bf16, 128, 128, 128, 128, 2>{}));
+  EXPECT_TRUE(fits(HopperConfig<bf16, 128, 128, 64, 64, 4>{}));
+  EXPECT_TRUE(fits(HopperConfig<bf16, 128, 128, 192, 128, 2>{}));
 }
 
 TEST(PersistentSchedule, EveryItemOnce) {

@@ -31,6 +31,11 @@ TEST(HopperOverlapMutants, EveryBarrierWaitFenceAndSwizzleIsMissed) {
   // have come. 8, the turns between warpgroups, are there for speed.
   mutants.expect_all_found(kNumbered, {7, 8, 9, 10, 18});
   mutants.expect_swizzle_needed();
+  tested.head_dim = 192;
+  tested.head_dim_v = 128;
+  tested.sinks = {1};
+  Mutants(hopper_overlap_kernel, hopper_overlap_mutant, tested)
+      .expect_all_found(kNumbered, {7, 8, 9, 10, 18});
 }
 
 // One item a block, so Q's buffer (2) is empty; a first step, which reads no state (0); no turns (8)

@@ -7,7 +7,8 @@
 //   #define some_kernel some_mutant  // its entry in the kernel table
 //   #include "cuda/kernels/NN_some.cu"
 //   constexpr int kNumbered = __COUNTER__ - kFirst;
-// Of a kernel of bf16 and f16, only the head_dim RINGSCOPE_TESTED_DIM is compiled, if that is defined before.
+// Of a kernel of bf16 and f16, only the head_dim RINGSCOPE_TESTED_DIM and 192 (V 128) are compiled, if
+// that is defined before.
 //
 // Mutants::expect_all_found() then shows that none of them is one too many, and that the model
 // finds each that is missing. The headers that a kernel includes are not changed, but for
@@ -79,9 +80,14 @@ void copy_rows_async_mutated(Element* tile, const Element* matrix, int row, int 
 
 #ifdef RINGSCOPE_TESTED_DIM
 template <class F>
-void visit_tested_instance(DType dtype, int, F&& f) {
-  constexpr std::integral_constant<int, RINGSCOPE_TESTED_DIM> head_dim;
-  dtype == DType::bf16 ? f(bf16{}, head_dim) : f(f16{}, head_dim);
+void visit_tested_instance(DType dtype, HeadDims dims, F&& f) {
+  constexpr std::integral_constant<int, RINGSCOPE_TESTED_DIM> tested;
+  const auto with_element = [&](auto element) {
+    dims == HeadDims(192, 128)
+        ? f(element, std::integral_constant<int, 192>{}, std::integral_constant<int, 128>{})
+        : f(element, tested, tested);
+  };
+  dtype == DType::bf16 ? with_element(bf16{}) : with_element(f16{});
 }
 #define visit_half_instance visit_tested_instance
 #endif
@@ -153,10 +159,7 @@ namespace {
 class Mutants {
  public:
   Mutants(const Kernel& kernel, const Kernel& mutated, const StepCase& tested)
-      : mutated_(mutated),
-        tested_(tested),
-        in_(random_tensors(tested.shape(), tested.seed, tested.dtype)),
-        right_(run(kernel)) {}
+      : mutated_(mutated), tested_(tested), in_(inputs_of(tested)), right_(run(kernel)) {}
   ~Mutants() { model::set_schedule({}); }
 
   // Whether the mutated kernel gives an error, or other bits, under some schedule.

@@ -63,6 +63,9 @@ TEST_F(SharedMemory, TilesThatDoNotFitAreRefused) {
     EXPECT_EQ(kernel->tile_for(tested.head_dim, 163 * 1024), 0) << kernel->name;
     expect_refused(*kernel, tested);
   }
+  EXPECT_EQ(tensor_cores_kernel.tile_for({192, 128}, kSmall), 1);
+  EXPECT_EQ(backward_tensor_cores_kernel.tile_for({192, 128}, kSmall), -1);
+  EXPECT_EQ(backward_tensor_cores_kernel.tile_for({192, 128}, 163 * 1024), 1);
 }
 
 // A run takes the kernels, and the tiles, that the device has room for.

@@ -24,6 +24,14 @@ TEST(TensorCoresMutants, EveryBarrierWaitAndSwizzleIsMissed) {
   Mutants(tensor_cores_kernel, tensor_cores_mutant, tested).expect_all_found(kNumbered);
   for (tested.head_dim = 64; tested.head_dim <= 128; tested.head_dim += 64)
     Mutants(tensor_cores_kernel, tensor_cores_mutant, tested).expect_swizzle_needed();
+  tested.head_dim = 192;
+  tested.head_dim_v = 128;
+  tested.sinks = {1};
+  tested.tile = 1;
+  const Mutants latent(tensor_cores_kernel, tensor_cores_mutant, tested);
+  // 3, the barrier after Q's signs change: Q that is not kept is read after the loop's own barrier.
+  latent.expect_all_found(kNumbered, {3});
+  latent.expect_swizzle_needed();
 }
 
 }  // namespace
