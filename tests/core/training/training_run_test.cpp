@@ -135,7 +135,7 @@ TEST(ModelCost, ReductionSendsWhatTheFormulaSays) {
       Index sent = 0;
       for (int rank = 0; rank < n; ++rank) sent += RingAllReduce::bytes_sent(weights + 1, n, rank);
       EXPECT_DOUBLE_EQ(
-          n * weight_traffic(static_cast<double>(weights), 4, n, 0, 1, 1).gradient_bytes,
+          n * weight_traffic(static_cast<double>(weights), 4, n, {}, 1, 1).gradient_bytes,
           static_cast<double>(sent));
     }
 }
