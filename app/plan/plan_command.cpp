@@ -226,11 +226,11 @@ Plan make_plan(const PlanOptions& options) {
   find_overlap(plan);
   if (plan.model) {
     LayerTime second = plan.chosen.time;  // of every second layer
-    if (options.model->window > 0) {
-      const Problem windowed =
-          for_flag("--model:", [&] { return of_windowed_layers(job, *options.model); });
+    if (!options.model->second_mask.empty()) {
+      const Problem other =
+          for_flag("--model:", [&] { return of_second_layers(job, *options.model); });
       balances.clear();
-      second = judge_way(plan, windowed, memory_of, balances).time;
+      second = judge_way(plan, other, memory_of, balances).time;
     }
     plan.model->step = step_time(plan, second);
     plan.host_bytes = options.model_memory.in_flight *

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/text.h"
 #include "tests/app/program.h"
 
 namespace ringscope {

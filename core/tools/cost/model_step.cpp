@@ -95,11 +95,11 @@ double weights_of_rank(const Problem& job, const ModelSizes& model, int expert_r
          expert_weights(model, job.layers) * (1 - 1.0 / expert_ranks);
 }
 
-Problem of_windowed_layers(const Problem& job, const ModelSizes& model) {
-  Problem windowed = job;
-  if (model.window > 0)
-    windowed.mask = MaskSpec::parse(fmt::format("{}+window:{}", job.mask.name(), model.window));
-  return windowed;
+Problem of_second_layers(const Problem& job, const ModelSizes& model) {
+  Problem second = job;
+  if (!model.second_mask.empty())
+    second.mask = MaskSpec::parse(fmt::format("{}+{}", job.mask.name(), model.second_mask));
+  return second;
 }
 
 Index ModelMemory::piece(Index tokens, Index pieces) {
@@ -121,14 +121,18 @@ NamedModel find_model(const std::string& name) {
         heads.head_dim >> sizes.hidden >> sizes.vocab >> own_head;
     sizes.tied = !own_head;
     const std::map<std::string_view, Index*> others = {
-        {"experts", &sizes.experts}, {"active", &sizes.active},
-        {"shared", &sizes.shared},   {"hidden", &sizes.expert_hidden},
-        {"q-rank", &sizes.q_rank},   {"kv-rank", &sizes.kv_rank},
-        {"rope", &sizes.rope},       {"key-dim", &sizes.key_dim},
-        {"window", &sizes.window},   {"dense", &dense_layers}};
+        {"experts", &sizes.experts},      {"active", &sizes.active},
+        {"shared", &sizes.shared},        {"dense", &dense_layers},
+        {"hidden", &sizes.expert_hidden}, {"q-rank", &sizes.q_rank},
+        {"kv-rank", &sizes.kv_rank},      {"rope", &sizes.rope},
+        {"key-dim", &sizes.key_dim}};
     for (std::string word; words >> word && word[0] != '#';) {
       const std::size_t end = word.find('=');
-      *others.at(word.substr(0, end)) = parse_number<Index>(word.substr(end + 1)).value();
+      const std::string value = word.substr(end + 1);
+      if (word.starts_with("mask="))
+        sizes.second_mask = value;
+      else
+        *others.at(word.substr(0, end)) = parse_number<Index>(value).value();
     }
     if (sizes.experts > 0)
       sizes.dense = static_cast<double>(dense_layers) / static_cast<double>(model.layers);
@@ -266,7 +270,7 @@ double model_flops(const Problem& job, const ModelSizes& model) {
           (projection_flops(job.shape, model, tokens) + mlp_flops(model, tokens)) +
       head_flops(model, tokens);
   // The backward pass has twice the products. Of attention's five, S = Q K^T is computed again.
-  const double pairs = (total_pairs(job) + total_pairs(of_windowed_layers(job, model))) / 2;
+  const double pairs = (total_pairs(job) + total_pairs(of_second_layers(job, model))) / 2;
   const double attention =
       static_cast<double>(job.layers) * flops_of_pairs(job.shape, pairs, Pass::forward);
   return (job.backward ? 3 : 1) * (products + attention);

@@ -19,8 +19,8 @@
 //
 // Latent attention (DeepSeek-V2, arXiv:2405.04434, section 2.1) makes Q of q_rank values, and K and V of
 // kv_rank, besides the part of a key that is rotated. Its A is W q_rank + q_rank H key + W (kv_rank +
-// rope) + kv_rank H (key - rope + value) + H value W. A ring passes K and V on as they are attended. A
-// pair costs, and K and V are, as if both had the mean width of a key and a value, which is d here.
+// rope) + kv_rank H (key - rope + value) + H value W. A ring passes K and V on as they are attended. With
+// d, the mean width of a key and a value, a pair costs what it does elsewhere, and so do K and V.
 //
 // The remaining operations are counted per value:
 //
@@ -55,7 +55,7 @@ struct ModelSizes {
   double dense = 1;
   // Latent attention; key_dim with `rope`.
   Index q_rank = 0, kv_rank = 0, rope = 0, key_dim = 0;
-  Index window = 0;  // of the attention of every second layer; 0: none
+  std::string second_mask = {};  // that every second layer's attention has besides; "": none
 };
 
 // A model by name: one of core/tools/cost/models.txt.
@@ -81,7 +81,7 @@ double expert_weights(const ModelSizes& model, Index layers);
 double weights_of_rank(const Problem& job, const ModelSizes& model, int expert_ranks);
 
 // Return the job with the mask that every second layer has, or the same if all layers are alike.
-Problem of_windowed_layers(const Problem& job, const ModelSizes& model);
+Problem of_second_layers(const Problem& job, const ModelSizes& model);
 
 // ---
 // The memory of a rank that trains a model, or only runs it forward, as one bill: the buffers that
