@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <malloc.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string>

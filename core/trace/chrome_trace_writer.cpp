@@ -12,7 +12,6 @@
 #include <functional>
 #include <map>
 #include <ostream>
-#include <tuple>
 #include <type_traits>
 
 #include "core/base/error.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <utility>
 
 #include "core/base/text.h"
 #include "core/tools/foreign/inferred_layers.h"
