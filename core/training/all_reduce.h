@@ -1,13 +1,13 @@
 // The all-reduce that adds up the gradients of all replicas, the activations of a tensor group, and what
 // else ranks have shares of.
 //
-// The all-reduce takes two rounds of N-1 hops over the same neighbours as attention's. The array is
-// cut into N chunks. In the first round (reduce-scatter) a chunk collects one rank's share at every
-// stop; in the second (all-gather) the finished chunks go around once more. In each round a rank
-// sends all chunks but one, 2 (N-1)/N of the array in total, however many ranks there are.
+// It takes two rounds of N-1 hops over the same neighbours as attention's. The array is cut into N
+// chunks. In the first round (reduce-scatter) a chunk collects one rank's share at every stop; in
+// the second (all-gather) the finished chunks go around once more. Each round sends all of a rank's
+// chunks but one.
 //
-// Each chunk is added up only once, in ring order from the rank of the chunk's number on, so all
-// ranks get the same bits every time. Another world_size uses another order and rounds otherwise.
+// Each chunk is added up only once, in ring order from the rank of its number on, so all ranks get
+// the same bits. Another world_size uses another order and rounds otherwise.
 #pragma once
 
 #include <functional>

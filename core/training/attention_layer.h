@@ -9,10 +9,8 @@
 
 namespace ringscope {
 
-// ---
 // What the layers of a rank share, because they work one after the other: the ring, the rotations
 // of its rows, and buffers. Nothing in the buffers lasts from one call to the next.
-
 struct Workspace {
   // `its_ring` must outlive it and have the model's heads.
   // The MLP works on its rows in pieces of `its_piece`. The head uses the copy of a product, too.
@@ -56,11 +54,9 @@ struct Workspace {
 //   O = attention(Q, K, V)            all ranks' rows: K and V travel around the ring
 //   y += O Wo                         own rows again
 //
-// Only the middle line communicates. With grouped heads, K and V are narrower than Q, and so are
-// the blocks that travel. For the backward ring, which recomputes the attention weights, the layer
-// keeps Q, K, V, O and the softmax statistics of its rows, unless the ring's own memory still has
-// them, because no other layer has used it since.
-
+// Only the middle line communicates. For the backward ring, which recomputes the attention weights,
+// the layer keeps Q, K, V, O and the softmax statistics of its rows, unless the ring's own memory
+// still has them, because no other layer has used it since.
 class AttentionLayer {
  public:
   // `keeps` says whether another layer uses the ring between forward() and backward().
@@ -97,9 +93,8 @@ class AttentionLayer {
 //
 //   y += (SiLU(x Wgate) * (x Wup)) Wdown       the activation is SwiGLU (layers.h)
 //
-// So it can also take its rows piece by piece, which is the blockwise feedforward that ring
-// attention comes with (S3): what is inside it exists for one piece at a time, and the backward pass
-// computes it again.
+// So it can also take them piece by piece, the blockwise feedforward that ring attention comes with
+// (S3): what is inside it exists for one piece at a time, and the backward pass computes it again.
 
 // What the backward pass needs, of one piece.
 struct MlpInside {

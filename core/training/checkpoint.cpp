@@ -98,11 +98,10 @@ Word word_of(T value) {
 }
 template <class T>
 void from_word(Word word, T& value) {
-  if constexpr (std::is_same_v<T, double>) {
+  if constexpr (std::is_same_v<T, double>)
     value = std::bit_cast<double>(word);
-  } else {
+  else
     value = static_cast<T>(word);
-  }
 }
 
 Word word_at(std::string_view bytes, Index index) {
@@ -116,9 +115,7 @@ void append(std::string& bytes, Word word) {
 void append(std::string& bytes, const std::vector<float>& values) {
   bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
 }
-void fill_up(std::string& bytes) {
-  bytes.resize(static_cast<std::size_t>(round_up(std::ssize(bytes), kWordBytes)));
-}
+void fill_up(std::string& bytes) { bytes.resize(round_up(std::ssize(bytes), kWordBytes)); }
 
 Index header_bytes() {
   Index words = 3;  // magic, step, length of the mask's text
@@ -200,7 +197,7 @@ Checkpoint checkpoint_from(std::string_view bytes) {
   validate(result.settings);
   const char* floats = bytes.data() + header_bytes() + round_up(header.mask_bytes, kWordBytes);
   const auto take = [&](std::vector<float>& values, Index count) {
-    values.resize(static_cast<std::size_t>(count));
+    values.resize(count);
     std::memcpy(values.data(), floats, values.size() * sizeof(float));
     floats += values.size() * sizeof(float);
   };
@@ -218,7 +215,7 @@ Checkpoint load_checkpoint(const std::string& path) {
     const InputFile file(path, "checkpoint");
     std::string bytes;
     const auto read = [&](Index count) {
-      bytes.resize(static_cast<std::size_t>(count));
+      bytes.resize(count);
       file.read(bytes.data(), count, 0);
     };
     read(min_of(file.size(), header_bytes()));

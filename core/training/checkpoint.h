@@ -5,13 +5,8 @@
 // settings, weights, and what AdamW remembers. It doesn't mention ranks, so another number of them
 // can take it up.
 //
-// It consists of 64-bit words, little-endian: a magic number, a header of counts and settings, the
-// mask's text, the weights and the moments as f32, and a checksum of all of it.
-// The header gives the file's length, so a file cut short is recognised at once; the checksum finds
-// any damaged word.
-//
-// The file is written without a name, and takes its place when it is whole and on the disk
-// (AtomicFile). A process that is killed meanwhile leaves the previous file.
+// It consists of 64-bit words, little-endian: a magic number, a header of counts and settings, which gives
+// the file's length, the mask's text, the weights and the moments as f32, and a checksum of all of it.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,6 @@
 // One rank's place in the attention ring, which lasts as long as its model. All layers and all
-// training steps share its RankMemory, its backend and its communicator, because only one attention
-// is computed at a time. It doesn't keep what an attention layer needs between its forward and its
-// backward pass; the layer keeps that itself.
+// training steps share its memory, backend and communicator, because only one attention is computed
+// at a time. What a layer needs between its forward and its backward pass, the layer keeps itself.
 #pragma once
 
 #include <functional>
@@ -53,10 +52,10 @@ class ContextRing {
     if (listener_) listener_(part, pass, layer);
   }
 
-  // These buffers are RankMemory's, in the order
-  // [batch, heads, rows, head_dim]; q, kv (K, then V) and dout are in the storage type. forward() reads
-  // q and kv and writes out, row_max and row_sum. backward() reads all of these and dout, writes dq,
-  // and returns dK followed by dV. Both finish before they return, and throw RunError.
+  // RankMemory's buffers, [batch, heads, rows, head_dim]; q, kv (K, then V) and dout are in the
+  // storage type. forward() reads q and kv and writes out, row_max and row_sum. backward() reads
+  // all of these and dout, writes dq, and returns dK followed by dV. Both finish before they
+  // return, and throw RunError.
   std::byte* q() { return memory_.q.data(); }
   std::byte* kv() { return memory_.own_kv(); }
   std::byte* dout() { return memory_.dout.data(); }

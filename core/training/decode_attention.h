@@ -3,9 +3,8 @@
 // position after the prompt. So the prompt stays where the prefill left it, and what is generated
 // spreads evenly under any partition: after any number of tokens two ranks differ by at most one.
 //
-// Rows lie in pages of kPageRows. A new row goes into the last page or opens one, so nothing moves
-// and at most one page is not full. A rank's rows ascend by global position, first the prompt's and
-// then the new ones, so the rows that a query may attend are one interval here, too.
+// Rows lie in pages of kPageRows. A new row goes into the last page or opens one, so nothing moves.
+// They ascend by global position, so the rows that a query may attend are one interval here, too.
 #pragma once
 
 #include <vector>
@@ -80,14 +79,11 @@ class KvShard {
 // ---
 // Attention of the newest position's query over a sequence that is split across the ranks.
 //
-// A decode step has one query and as many keys as there are positions, so it is cheap to send the
-// query and leave the keys where they are. Every rank attends its own keys with the same query, and
-// the ranks' results are merged (merge.h). Each key and value is read once for a handful of
-// operations (2 per value and query head of its group). So a step takes as long as reading the
-// shards, which N ranks divide by N. Rotating K and V as in the prefill would move all of it over
-// links, which are slower than memory, to answer one query.
-//
-// Masks are those of the prefill: a query may attend an interval of positions.
+// A decode step has one query and as many keys as there are positions, so the query goes to the
+// keys. Every rank attends its own keys with it, and the results are merged (merge.h). A step takes
+// as long as reading the shards, which N ranks divide by N. Rotating K and V as in the prefill
+// would move all of it over links, which are slower than memory, to answer one query. Masks are
+// those of the prefill.
 
 class DecodeAttention {
  public:

@@ -7,13 +7,13 @@
 //              and the row), the position's home rank keeps its key and value, all ranks attend
 //              what they have, and the results are merged
 //
-// The row goes through the same products as in a prefill, and those give a row the same bits
-// whatever rows are beside it (matrix_product.h). So a step differs from the prefill's row only by
-// rounding inside attention. All ranks have the same bits at every point, so no message is needed
-// to agree on the query or the next byte.
+// The row goes through the same products as in a prefill, which give it the same bits whatever rows
+// are beside it (matrix_product.h). So a step differs from the prefill's row only by rounding
+// inside attention, and all ranks have the same bits at every point, without messages to agree on
+// them.
 //
-// Messages carry once the logits behind the prompt, from the rank of its last row on around the
-// ring, and then a merge for every layer and byte (merge_cost()).
+// Messages carry once the logits behind the prompt, around the ring from the rank of its last row,
+// and then a merge for every layer and byte (merge_cost()).
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,9 @@ namespace ringscope {
 class Decoder {
  public:
   // Take over the keys and values that the model's last forward pass, over `prompt`, left on this
-  // rank. `mask` is for the longest text that this may become; within the prompt it is the prompt's,
-  // and beyond it no position attends later ones. weights, store, comm, meter (which may be null) and what the mask
-  // points to must outlive it; `model` need not. Send nothing.
+  // rank. `mask` is for the longest text that this may become; within the prompt it is the
+  // prompt's, and beyond it no position attends later ones. All but `model` must outlive it; meter
+  // may be null. Send nothing.
   Decoder(const ModelWeights& weights, const ParameterStore& store, Model& model,
           const RingProblem& prompt, const Mask& mask, Communicator& comm, MemoryMeter* meter);
 

@@ -47,6 +47,13 @@ bool goes_on(const MaskSpec& spec, Index prompt, Index length) {
   }
 }
 
+// Return the attention that reads the prompt.
+Problem prefill_of(TrainingSettings settings, const Deal& deal, const std::string& prompt) {
+  settings.batch = 1;
+  settings.seqlen = std::ssize(prompt);
+  return attention_problem(settings, deal);
+}
+
 }  // namespace
 
 void validate(const Checkpoint& checkpoint, const Deal& deal, const GenerateOptions& options) {
@@ -69,17 +76,6 @@ void validate(const Checkpoint& checkpoint, const Deal& deal, const GenerateOpti
                     "causal accepted, with a window, or a prefix within the prompt",
                     mask, prompt));
 }
-
-namespace {
-
-// Return the attention that reads the prompt.
-Problem prefill_of(TrainingSettings settings, const Deal& deal, const std::string& prompt) {
-  settings.batch = 1;
-  settings.seqlen = std::ssize(prompt);
-  return attention_problem(settings, deal);
-}
-
-}  // namespace
 
 GeneratingRank::GeneratingRank(const Checkpoint& checkpoint, const Deal& deal,
                                const GenerateOptions& options, Communicator& comm, RankPulse* pulse)

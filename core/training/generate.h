@@ -32,9 +32,8 @@ std::uint8_t sample(const Sampling& sampling, Index vocab, const float* logits,
 // A whole run: the ranks read the prompt as they would a text to train on, with K and V in the
 // ring, and then continue it byte by byte, each with its share of the KV cache (decoder.h).
 //
-// The text depends on checkpoint, prompt, temperature and seed. Partition and number of ranks change
-// logits only by rounding. That changes a byte only where two are equally likely to the last bits, or
-// where the draw falls on the border between them.
+// Partition and number of ranks change logits only by rounding, which changes a byte only where the draw
+// falls on the border between two, or where two are equally likely to the last bits.
 
 struct GenerateOptions {
   // The model needs some text to begin with; this is the beginning of a line.
@@ -114,11 +113,9 @@ Generated generate_on_threads(const Checkpoint& checkpoint, const Deal& deal,
 
 class MpiSession;
 
-// Generate with a process per rank, where there is MPI: run rank session.rank() of `deal`, which has
-// the session's world_size. Blocks and partial results move by MPI, and the lifeline watches the
-// rank's pulse. Checkpoint and options are valid and the same on all ranks. Return the result of
-// generate_on_threads() on rank 0, and an empty one elsewhere. When any rank fails or is silent for
-// the session's timeout, all processes end.
+// Run rank session.rank() of `deal`, which has the session's world_size, as a process, where there is MPI.
+// Checkpoint and options are valid and the same on all ranks. Return the result of generate_on_threads() on
+// rank 0, and an empty one elsewhere. When a rank fails or is silent for the timeout, all processes end.
 Generated generate_on_mpi(MpiSession& session, const Checkpoint& checkpoint, const Deal& deal,
                           const GenerateOptions& options, const OnByte& on_byte = {});
 

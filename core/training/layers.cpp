@@ -82,6 +82,13 @@ void for_vectors(Index values, F&& f) {
   if (i < values) f(i, values - i);
 }
 
+// Load `count` logits. The lanes beyond hold a value whose exponential is 0.
+Vector load_logits(const float* from, Index count) {
+  Vector v = broadcast(-1e30f);
+  std::memcpy(&v, from, sizeof(float) * static_cast<std::size_t>(count));
+  return v;
+}
+
 }  // namespace
 
 void swiglu_forward(Index values, const float* gate, const float* up, float* y) {
@@ -100,17 +107,6 @@ void swiglu_backward(Index values, const float* gate, const float* up, const flo
     store_first(dgate + i, d * u * s * (1.0f + g * (1.0f - s)), lanes);
   });
 }
-
-namespace {
-
-// Load `count` logits. The lanes beyond hold a value whose exponential is 0.
-Vector load_logits(const float* from, Index count) {
-  Vector v = broadcast(-1e30f);
-  std::memcpy(&v, from, sizeof(float) * static_cast<std::size_t>(count));
-  return v;
-}
-
-}  // namespace
 
 double cross_entropy(Index rows, Index columns, const std::uint8_t* targets, double scale,
                      float* logits, double loss) {

@@ -30,8 +30,7 @@ inline void linear_backward(MatrixProduct& product, ParameterStore& store, const
 }
 
 // ---
-// The embedding gives each byte its row of a table. Backward, the gradient of a row is added to the
-// table row of its byte. Positions come in later, by rotation (below).
+// The embedding gives each byte its row of a table. Positions come in later, by rotation (below).
 
 // Look up x [rows, width] in table [vocab, width].
 inline void embedding_forward(Index rows, Index width, const std::uint8_t* bytes,
@@ -40,7 +39,7 @@ inline void embedding_forward(Index rows, Index width, const std::uint8_t* bytes
     std::copy_n(table + bytes[row] * width, width, x + row * width);
 }
 
-// Add the gradients of the rows to dtable.
+// Add the gradient of each row to the row of its byte in dtable.
 inline void embedding_backward(Index rows, Index width, const std::uint8_t* bytes, const float* dx,
                                float* dtable) {
   for (Index row = 0; row < rows; ++row) {
@@ -73,10 +72,8 @@ void rms_norm_backward(Index rows, Index width, const float* x, const float* gai
 //
 //   position * base^(-2 i / head_dim)
 //
-// so a score depends on the distance between its two positions. The position is the global one: row
-// 0 of a rank is rotated by its place in the sequence, whatever the partition. (With local rows,
-// every rank would believe that the sequence begins with it.) The gradient is rotated back.
-
+// so a score depends on the distance between its two positions, which are global ones, whatever the
+// partition. The gradient is rotated back.
 class Rotary {
  public:
   // Compute the angles for the rows of one rank. head_dim is even.
@@ -98,10 +95,7 @@ class Rotary {
 // In the activation of the MLP one projection gates the other, value by value:
 //
 //   y = gate s * up,    s = sigmoid(gate) = 1 / (1 + e^-gate)
-//
-// Its gradients are
-//
-//   dup = dy gate s        dgate = dy up s (1 + gate (1 - s))
+//   dup = dy gate s,    dgate = dy up s (1 + gate (1 - s))
 
 void swiglu_forward(Index values, const float* gate, const float* up, float* y);
 // Overwrite dgate and dup, each of which may alias dy, gate or up.
@@ -148,11 +142,10 @@ inline void heads_to_rows(const AttentionShape& shape, Index heads, Index rows, 
 //
 //   loss = log(sum of e^z) - z_t,    dz = scale (softmax(z) - [t])
 //
-// A rank knows the losses of its own rows. Their sum over the ranks is the summed loss, and the
-// mean divides it by the number of rows of the batch, which every rank knows. So `scale` is 1 for a
-// summed loss and 1 over that number for a mean, and in both cases the ranks' gradients add up to
-// the right one, however unequal their shares are. (A mean of the ranks' own means is right only
-// for equal shares: claim C44.)
+// A rank knows the losses of its own rows. `scale` is 1 for a summed loss, and for a mean 1 over
+// the number of rows of the batch, which every rank knows. So the ranks' gradients add up to the
+// right one, however unequal their shares are. (A mean of the ranks' own means is right only for
+// equal shares: claim C44.)
 
 // Return the sum of `loss`, that of the rows before, and of the rows' losses, in nats. With a
 // `scale` other than 0, the logits [rows, columns] become their gradient.

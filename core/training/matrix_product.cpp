@@ -68,11 +68,10 @@ void MatrixProduct::operator()(Store store, const MatrixView& a, const MatrixVie
     pack({b.data + k * b.row_stride, inner, b.columns, b.row_stride, b.column_stride});
     const MatrixView part{a.data + k * a.column_stride, a.rows, inner, a.row_stride,
                           a.column_stride};
-    if (k == 0 && store == Store::overwrite) {
+    if (k == 0 && store == Store::overwrite)
       add_chunk<Store::overwrite>(part, b.columns, c);
-    } else {
+    else
       add_chunk<Store::accumulate>(part, b.columns, c);
-    }
   }
 }
 

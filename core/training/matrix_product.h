@@ -1,10 +1,9 @@
 // Matrix products C = A B and C += A B of any size, which a layer does outside attention.
 //
-// A value of C depends only on its row of A and its column of B, bit for bit. Neither the number of
-// rows nor a row's place among them matters, so a row comes out the same whichever rank holds it.
-// (Libraries pass the rows that don't fill a tile through other code, which rounds differently.)
-// Here every row goes through tile_product over a copy of B in panels, and the inner dimension is
-// always cut at the same places.
+// A value of C depends only on its row of A and its column of B, bit for bit, so a row comes out
+// the same whichever rank holds it. (Libraries pass the rows that don't fill a tile through other
+// code, which rounds differently.) Here every row goes through tile_product over a copy of B in
+// panels, and the inner dimension is always cut at the same places.
 #pragma once
 
 #include "core/attention/vectors.h"
@@ -26,8 +25,7 @@ struct MatrixView {
   MatrixView transposed() const { return {data, columns, rows, column_stride, row_stride}; }
 };
 
-// View `data` as a matrix
-// [rows, columns] in C order.
+// View `data` as a matrix [rows, columns] in C order.
 inline MatrixView row_major(const float* data, Index rows, Index columns) {
   return {data, rows, columns, columns, 1};
 }

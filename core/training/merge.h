@@ -21,10 +21,10 @@
 //   bytes in them                          2 (N-1) H b             2 (N-1) H b
 //   bytes of the longest way               2 (N-1) ceil(H/N) b     2 ceil(log2 N) H b
 //
-// The longest way is the sum over rounds of the round's largest message. Nothing here depends on
-// the length of the sequence. A decode step's messages are so short that the rounds decide, which
-// favours the tree where any two ranks are linked. A communicator's hops reach only the next rank:
-// over them a tree takes as many rounds as a ring, or more, so a Merger uses the ring.
+// The longest way is the sum over rounds of the round's largest message. A decode step's messages
+// are so short that the rounds decide, which favours the tree where any two ranks are linked. A
+// communicator's hops reach only the next rank, over which a tree takes at least as many rounds, so
+// a Merger uses the ring.
 #pragma once
 
 #include <string_view>
@@ -38,7 +38,6 @@ namespace ringscope {
 enum class MergeKind { ring, tree };
 
 inline constexpr MergeKind kAllMerges[] = {MergeKind::ring, MergeKind::tree};
-
 constexpr std::string_view name_of(MergeKind kind) {
   return kind == MergeKind::ring ? "ring" : "tree";
 }

@@ -2,11 +2,9 @@
 //
 //   x += attention(norm(x))        x += mlp(norm(x))
 //
-// Everything but the ring inside attention works on single rows. So a rank computes the losses of
-// its own rows, and the gradients of all rows' losses with respect to its rows. Its gradients of
-// the weights are only a share: the shares of all ranks add up to the whole (replica.h).
-//
-// What it holds is what activation_parts() (core/tools/cost/model_step.h) counts, byte for byte.
+// Everything but the ring inside attention works on single rows. So a rank's gradients of the weights are
+// only a share: the shares of all ranks add up to the whole (replica.h). What it holds is what
+// activation_parts() (core/tools/cost/model_step.h) counts, byte for byte.
 #pragma once
 
 #include <cstdint>

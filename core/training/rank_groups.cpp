@@ -21,81 +21,6 @@ Index product_of(const PerAxis& sizes) {
   return product;
 }
 
-}  // namespace
-
-RankGroups::RankGroups(const PerAxis& sizes, int world_size)
-    : sizes_(sizes), world_size_(world_size) {
-  const Index product = product_of(sizes);
-  if (product != world_size)
-    throw InputError(
-        fmt::format("tensor x context x pipeline x data: {} x {} x {} x {} = {} given for a "
-                    "world_size of {}; sizes that multiply to it accepted",
-                    sizes[Axis::tensor], sizes[Axis::context], sizes[Axis::pipeline],
-                    sizes[Axis::data], product, world_size));
-}
-
-// [indices
-PerAxis RankGroups::indices(int rank) const {
-  PerAxis result;
-  for (const Axis axis : kAllAxes) {
-    result[axis] = rank % sizes_[axis];
-    rank /= sizes_[axis];
-  }
-  return result;
-}
-// indices]
-
-std::vector<int> RankGroups::members(int rank, const std::vector<Axis>& axes) const {
-  const auto varies = [&](Axis axis) {
-    return std::find(axes.begin(), axes.end(), axis) != axes.end();
-  };
-  std::vector<int> result{0};
-  int distance = 1;
-  const PerAxis own = indices(rank);
-  for (const Axis axis : kAllAxes) {
-    const std::vector<int> inner = result;
-    const int first = varies(axis) ? 0 : own[axis], last = varies(axis) ? sizes_[axis] : first + 1;
-    result.clear();
-    for (int i = first; i < last; ++i)
-      for (const int so_far : inner) result.push_back(so_far + i * distance);
-    distance *= sizes_[axis];
-  }
-  return result;
-}
-
-std::vector<std::vector<int>> RankGroups::groups(const std::vector<Axis>& axes) const {
-  std::vector<std::vector<int>> result;
-  for (int rank = 0; rank < world_size_; ++rank) {
-    const PerAxis own = indices(rank);
-    if (std::all_of(axes.begin(), axes.end(), [&](Axis axis) { return own[axis] == 0; }))
-      result.push_back(members(rank, axes));
-  }
-  return result;
-}
-
-GroupPlacement placement(const RankGroups& groups, const std::vector<Axis>& axes,
-                         int ranks_a_node) {
-  require_between("ranks a node", ranks_a_node, 1);
-  GroupPlacement result;
-  for (const std::vector<int>& group : groups.groups(axes)) {
-    std::set<int> nodes;
-    for (const int rank : group) nodes.insert(rank / ranks_a_node);
-    ++(nodes.size() == 1 ? result.inside : result.crossing);
-  }
-  return result;
-}
-
-void check_tensor_split(Index num_heads, Index num_heads_kv, int tensor_size, Index hidden) {
-  const Index divisible = std::gcd(std::gcd(num_heads, num_heads_kv), hidden);
-  if (tensor_size >= 1 && divisible % tensor_size == 0) return;
-  throw InputError(
-      fmt::format("tensor: {} given for {} heads and {} kv heads{}; accepted: a divisor of {}",
-                  tensor_size, num_heads, num_heads_kv,
-                  hidden == 0 ? "" : fmt::format(" and an MLP of {}", hidden), divisible));
-}
-
-namespace {
-
 constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 std::string letters_of(const std::vector<std::vector<int>>& groups, int world_size) {
@@ -122,28 +47,6 @@ std::string numbers_line(int world_size, int ranks_a_node) {
   text.erase(text.find_last_not_of(' ') + 1);
   return text;
 }
-
-}  // namespace
-
-std::string group_drawing(const RankGroups& groups, int ranks_a_node) {
-  const int world_size = groups.world_size();
-  require_between("ranks a node", ranks_a_node, 1);
-  if (world_size > kMostDrawnRanks)
-    throw InputError(
-        fmt::format("drawing: {} ranks given, at most {} accepted", world_size, kMostDrawnRanks));
-  ranks_a_node = std::min(ranks_a_node, world_size);
-  std::string text = numbers_line(world_size, ranks_a_node);
-  const auto add = [&](std::string_view name, const std::vector<Axis>& axes) {
-    text += "\n" + line(name, letters_of(groups.groups(axes), world_size), ranks_a_node);
-  };
-  for (const Axis axis : kAllAxes)
-    if (groups.sizes()[axis] > 1) add(name_of(axis), {axis});
-  if (groups.sizes()[Axis::context] > 1 && groups.sizes()[Axis::data] > 1)
-    add("gradients", kGradientAxes);
-  return text;
-}
-
-namespace {
 
 constexpr double kGradientSumBytes = 4;  // gradients are summed in f32, whatever is stored
 
@@ -172,6 +75,93 @@ double block_values(const GroupJob& job) {
 }
 
 }  // namespace
+
+RankGroups::RankGroups(const PerAxis& sizes, int world_size)
+    : sizes_(sizes), world_size_(world_size) {
+  const Index product = product_of(sizes);
+  if (product != world_size)
+    throw InputError(
+        fmt::format("tensor x context x pipeline x data: {} x {} x {} x {} = {} given for a "
+                    "world_size of {}; sizes that multiply to it accepted",
+                    sizes[Axis::tensor], sizes[Axis::context], sizes[Axis::pipeline],
+                    sizes[Axis::data], product, world_size));
+}
+
+// [indices
+PerAxis RankGroups::indices(int rank) const {
+  PerAxis result;
+  for (const Axis axis : kAllAxes) {
+    result[axis] = rank % sizes_[axis];
+    rank /= sizes_[axis];
+  }
+  return result;
+}
+// indices]
+
+std::vector<int> RankGroups::members(int rank, const std::vector<Axis>& axes) const {
+  const auto varies = [&](Axis axis) { return std::ranges::find(axes, axis) != axes.end(); };
+  std::vector<int> result{0};
+  int distance = 1;
+  const PerAxis own = indices(rank);
+  for (const Axis axis : kAllAxes) {
+    const std::vector<int> inner = result;
+    const int first = varies(axis) ? 0 : own[axis], last = varies(axis) ? sizes_[axis] : first + 1;
+    result.clear();
+    for (int i = first; i < last; ++i)
+      for (const int so_far : inner) result.push_back(so_far + i * distance);
+    distance *= sizes_[axis];
+  }
+  return result;
+}
+
+std::vector<std::vector<int>> RankGroups::groups(const std::vector<Axis>& axes) const {
+  std::vector<std::vector<int>> result;
+  for (int rank = 0; rank < world_size_; ++rank) {
+    const PerAxis own = indices(rank);
+    if (std::ranges::all_of(axes, [&](Axis axis) { return own[axis] == 0; }))
+      result.push_back(members(rank, axes));
+  }
+  return result;
+}
+
+GroupPlacement placement(const RankGroups& groups, const std::vector<Axis>& axes,
+                         int ranks_a_node) {
+  require_between("ranks a node", ranks_a_node, 1);
+  GroupPlacement result;
+  for (const std::vector<int>& group : groups.groups(axes)) {
+    std::set<int> nodes;
+    for (const int rank : group) nodes.insert(rank / ranks_a_node);
+    ++(nodes.size() == 1 ? result.inside : result.crossing);
+  }
+  return result;
+}
+
+void check_tensor_split(Index num_heads, Index num_heads_kv, int tensor_size, Index hidden) {
+  const Index divisible = std::gcd(std::gcd(num_heads, num_heads_kv), hidden);
+  if (tensor_size >= 1 && divisible % tensor_size == 0) return;
+  throw InputError(
+      fmt::format("tensor: {} given for {} heads and {} kv heads{}; accepted: a divisor of {}",
+                  tensor_size, num_heads, num_heads_kv,
+                  hidden == 0 ? "" : fmt::format(" and an MLP of {}", hidden), divisible));
+}
+
+std::string group_drawing(const RankGroups& groups, int ranks_a_node) {
+  const int world_size = groups.world_size();
+  require_between("ranks a node", ranks_a_node, 1);
+  if (world_size > kMostDrawnRanks)
+    throw InputError(
+        fmt::format("drawing: {} ranks given, at most {} accepted", world_size, kMostDrawnRanks));
+  ranks_a_node = std::min(ranks_a_node, world_size);
+  std::string text = numbers_line(world_size, ranks_a_node);
+  const auto add = [&](std::string_view name, const std::vector<Axis>& axes) {
+    text += "\n" + line(name, letters_of(groups.groups(axes), world_size), ranks_a_node);
+  };
+  for (const Axis axis : kAllAxes)
+    if (groups.sizes()[axis] > 1) add(name_of(axis), {axis});
+  if (groups.sizes()[Axis::context] > 1 && groups.sizes()[Axis::data] > 1)
+    add("gradients", kGradientAxes);
+  return text;
+}
 
 GroupTraffic group_traffic(const GroupJob& job) {
   check(job);

@@ -9,8 +9,7 @@
 //
 // (S1, part two, 13; claim C53.) Ranks that differ along one axis only form a group of that axis,
 // and they hold the same of everything else. The innermost axis has consecutive ranks, so the ranks
-// that communicate most are neighbours on a node. All of it follows from the four sizes, so every
-// rank knows every group.
+// that communicate most are neighbours on a node. Every rank knows every group from the four sizes.
 #pragma once
 
 #include <algorithm>
@@ -99,8 +98,7 @@ class GroupCommunicator : public Communicator {
   GroupCommunicator(Communicator& world, std::vector<int> members)
       : world_(world),
         members_(std::move(members)),
-        rank_(static_cast<int>(std::find(members_.begin(), members_.end(), world.rank()) -
-                               members_.begin())) {}
+        rank_(static_cast<int>(std::ranges::find(members_, world.rank()) - members_.begin())) {}
 
   int rank() const override { return rank_; }
   int world_size() const override { return static_cast<int>(members_.size()); }
@@ -137,9 +135,8 @@ std::string group_drawing(const RankGroups& groups, int ranks_a_node);
 
 // ---
 // The traffic of one training step: what a rank sends to the ranks of its groups, by formula, for
-// attention layers only. (MLPs that are split alike would add as many sums over TP again, and their
-// weights' gradients.) A rank has c = S/CP rows of each of b sequences, L/PP layers, and G/TP heads
-// of K and V. A row is W values wide, and a value has e bytes.
+// attention layers only. A rank has c = S/CP rows of each of b sequences, L/PP layers, and G/TP
+// heads of K and V. A row is W values wide, and a value has e bytes.
 //
 //   TP        two sums a layer, of y and of dx       2 (TP-1)/TP  b c W e  each
 //   CP        a ring a layer: 2 (CP-1) hops of K, V  2 b c (G/TP) d e      each
@@ -147,8 +144,6 @@ std::string group_drawing(const RankGroups& groups, int ranks_a_node);
 //   PP        rows to the next stage, dx to the      b c W e               each
 //             previous one; the ends do half of it
 //   gradients one sum a step over n = CP x DP        2 (n-1)/n  weights 4
-//
-// (S1, part two, 13 says which group should have the fastest links, but not what it sends.)
 
 struct GroupJob {
   AttentionShape shape;  // all heads and all rows; batch: sequences of one DP index

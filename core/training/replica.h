@@ -1,7 +1,7 @@
 // One rank's replica of a model, or of its part of one: its weights, its rows of the model, and its
-// share of the gradients. A training step sends the ring's blocks, layer by layer and pass by pass,
-// the sums of a tensor group (tensor_parallel.h), and one all-reduce of the gradients, in which the
-// loss travels along. The weights' update is not here (AdamW in weights.h).
+// share of the gradients. A training step sends the ring's blocks, the sums of a tensor group
+// (tensor_parallel.h), and one all-reduce of the gradients, in which the loss travels along. The
+// update is AdamW's (weights.h).
 #pragma once
 
 #include "core/training/model.h"

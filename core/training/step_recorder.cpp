@@ -39,11 +39,10 @@ void StepRecorder::begins(ModelPart part, Pass pass, Index layer) {
   const std::int64_t now = monotonic_ns();
   end_part(now);
   spans_.push_back({part, pass, static_cast<std::int32_t>(layer), now, now});
-  if (layer == recorded_layer_) {
+  if (layer == recorded_layer_)
     ring_.run_over(comm_, backend_);
-  } else {
+  else
     ring_.run_over_own();
-  }
 }
 
 void StepRecorder::end_part(std::int64_t now) {

@@ -1,8 +1,6 @@
-// The recording of a training step. The ring of the last layer is recorded slice by slice like any
-// run's, so it has the steps, waits and messages that all readers of recordings know; its forward
-// and backward passes are closest together. Everything else that the rank does, other layers' rings
-// included, is a lane of spans beside it. So the whole step is visible: who computes what when, and
-// how much of it is attention.
+// The recording of a training step. The ring of the last layer, whose passes are closest together,
+// is recorded slice by slice like any run's. Everything else that the rank does, other layers'
+// rings included, is a lane of spans beside it.
 #pragma once
 
 #include <cstdint>

@@ -10,13 +10,12 @@
 //   y += sum over the group of U Wdown    the same rows of the last matrix
 //
 // So the first matrix of each part is split by columns and the last by rows: what is between them
-// stays on the rank, and a group communicates once forward, to add up y, and once backward, to add up
-// dx. Each sum has one row of the model's width for each of the rank's rows. The ring's blocks are
-// narrower by TP, so over all heads the links carry as many bytes as before.
+// stays on the rank, and a group communicates once forward, to add up y, and once backward, to add
+// up dx. Each sum has one row of the model's width for each of the rank's rows.
 //
-// Embedding, norms and head are on every rank of the group, which computes them from the same bits and
-// so to the same bits. The sum of gradients completes those of all weights, because the ranks that
-// take part in it have the same part of them.
+// Embedding, norms and head are on every rank of the group, which computes them to the same bits.
+// The sum of gradients completes those of all weights, because the ranks that take part in it have
+// the same part of them.
 #pragma once
 
 #include <algorithm>
@@ -50,11 +49,10 @@ class TensorGroup {
 
   // Start a sum with the residual: on one rank alone, so that it is counted once.
   void begin_sum(const Buffer<float>& residual, float* values) const {
-    if (place_.rank == 0) {
+    if (place_.rank == 0)
       std::copy(residual.begin(), residual.end(), values);
-    } else {
+    else
       std::fill_n(values, residual.size(), 0.0f);
-    }
   }
   // Replace the values by the sums of all ranks', the same bits on each. This and what follows throw
   // RunError when a peer fails.

@@ -25,7 +25,7 @@ std::vector<std::uint8_t> TextBatches::windows(Index step) const {
   constexpr std::uint64_t kStream = 8;  // neither attention's inputs nor the weights use it
   const std::uint64_t places = text_.size() - static_cast<std::size_t>(seqlen_);
   std::vector<std::uint8_t> result;
-  result.reserve(static_cast<std::size_t>(batch_ * (seqlen_ + 1)));
+  result.reserve(batch_ * (seqlen_ + 1));
   for (Index b = 0; b < batch_; ++b) {
     const std::uint64_t drawn =
         random_bits(seed_, kStream, static_cast<std::uint64_t>(step * batch_ + b));
@@ -36,9 +36,8 @@ std::vector<std::uint8_t> TextBatches::windows(Index step) const {
 }
 
 void require_known_bytes(const std::string& text, Index vocab) {
-  const auto unknown = std::find_if(text.begin(), text.end(), [vocab](char c) {
-    return Index{static_cast<unsigned char>(c)} >= vocab;
-  });
+  const auto unknown = std::ranges::find_if(
+      text, [vocab](char c) { return Index{static_cast<unsigned char>(c)} >= vocab; });
   if (unknown == text.end()) return;
   throw InputError(
       fmt::format("the text has a byte of {} at {}; bytes below {} accepted by this model",
@@ -80,6 +79,12 @@ GroupCommunicator group_of(Communicator& comm, const Deal& deal, const std::vect
   return {comm, groups.members(comm.rank(), axes)};
 }
 
+// Return the error for diverged training. Ranks with the same weights find it at the same step.
+RunError diverged(Index step, const std::string& what) {
+  return RunError(fmt::format(
+      "training has diverged: at step {} {}; a smaller learning rate may help", step, what));
+}
+
 }  // namespace
 
 TrainingRank::TrainingRank(const TrainingPlan& plan, const TextBatches& batches, Communicator& comm,
@@ -112,16 +117,6 @@ void TrainingRank::for_own_parts(Whole& whole, const F& f) {
     f(whole.moments[size + in_whole], moments[weights_.layout.size() + own]);
   });
 }
-
-namespace {
-
-// Return the error for diverged training. Ranks with the same weights find it at the same step.
-RunError diverged(Index step, const std::string& what) {
-  return RunError(fmt::format(
-      "training has diverged: at step {} {}; a smaller learning rate may help", step, what));
-}
-
-}  // namespace
 
 StepReport TrainingRank::step() {
   const std::vector<std::uint8_t> windows = batches_.windows(adam_.steps());

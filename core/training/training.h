@@ -1,9 +1,7 @@
 // Training of a small language model on a text, byte by byte, with its sequences split across a
-// ring of ranks, and also its heads (tensor_parallel.h) and its batches. Every rank runs the same loop
-// over its own replica or part, whichever communicator it uses.
-// Ranks agree on nothing between two steps, because all of them end a step with the same weights.
-// Costs are measured where they arise: time inside the step and its attention, and bytes as they are
-// handed to the communicator.
+// ring of ranks, and also its heads (tensor_parallel.h) and its batches. Every rank runs the same
+// loop over its own replica or part, whichever communicator it uses, and all end a step with the
+// same weights.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +30,7 @@ class TextBatches {
   // Throw InputError when the text is shorter, and as require_known_bytes() does.
   TextBatches(std::string text, Index batch, Index seqlen, std::uint64_t seed, Index vocab = 256);
 
-  // Return the pieces of a step,
-  // [batch, seqlen + 1] bytes.
+  // Return the pieces of a step, [batch, seqlen + 1] bytes.
   std::vector<std::uint8_t> windows(Index step) const;
 
  private:
@@ -43,7 +40,6 @@ class TextBatches {
 };
 
 // Throw InputError that names the first byte of `text` that a model of `vocab` tokens doesn't know.
-// Only bytes below `vocab` have a place in its embedding.
 void require_known_bytes(const std::string& text, Index vocab);
 
 // Return the loss per byte, in nats, of a model that knows only how often each byte occurs, which
@@ -74,9 +70,8 @@ struct StepReport {
   double gradient_length = 0;  // of the gradients before any scaling down
 };
 
-// The costs of one rank, summed over the steps of this run. They exclude what rank 0 does between
-// its steps (AfterStep, which may write a checkpoint). The others wait for it in the ring of their
-// next step, so their costs include it.
+// The costs of one rank, summed over the steps of this run. They exclude what rank 0 does between its steps
+// (AfterStep), for which the others wait in the ring of their next step, so their costs include it.
 struct RankCosts {
   Index steps = 0;
   double seconds = 0;
@@ -98,8 +93,7 @@ using AfterStep = std::function<void(const StepReport&, const TrainingRank& rank
 
 class TrainingRank {
  public:
-  // The plan is valid and `comm` has its ranks; these and `batches` must outlive the run. `pulse` may be
-  // null.
+  // The plan is valid and `comm` has its ranks. All must outlive the run; `pulse` may be null.
   TrainingRank(const TrainingPlan& plan, const TextBatches& batches, Communicator& comm,
                WorkPulse* pulse = nullptr);
 
@@ -142,9 +136,8 @@ struct FinishedTraining {
   std::optional<Recording> recording;  // of the plan's recorded step
 };
 
-// Return the recording of the plan's recorded step from what all ranks recorded, by rank. Times are
-// moved so that the earliest is 0. Events of another process must have been moved to this one's
-// monotonic clock first.
+// Return the recording of the plan's recorded step from what all ranks recorded, by rank, on one monotonic
+// clock. Times are moved so that the earliest is 0.
 Recording recording_of(const TrainingPlan& plan, std::vector<RankEvents> ranks);
 
 // Train on threads of this process. Throw InputError for an impossible plan, a text that is too short
@@ -156,10 +149,9 @@ FinishedTraining train_on_threads(const TrainingPlan& plan, const std::string& t
 class MpiSession;
 
 // Run rank session.rank() of `plan`, which is valid, the same on all ranks, and of the session's
-// world_size, as a process, where there is MPI. Blocks move by MPI, and the lifeline watches the
-// rank's pulse. Return the result of train_on_threads() on rank 0, and an empty one elsewhere. Throw
-// InputError for a text as train_on_threads() does, on all ranks alike. When any rank fails or is silent
-// for the session's timeout, all processes end.
+// world_size, as a process, where there is MPI. Return the result of train_on_threads() on rank 0,
+// and an empty one elsewhere. Throw InputError for a text as train_on_threads() does, on all ranks
+// alike. When any rank fails or is silent for the session's timeout, all processes end.
 FinishedTraining train_on_mpi(MpiSession& session, const TrainingPlan& plan,
                               const std::string& text, const AfterStep& after_step = {});
 

@@ -140,16 +140,14 @@ struct ModelWeights {
 // One rank's copy of the weights, all of them or its part.
 class ParameterStore {
  public:
-  // Draw the values from `seed`, the same for each weight whichever rank has it. Gradients are not set
-  // yet.
+  // Draw the values from `seed`, the same for each weight whichever rank has it. Gradients are not set.
   ParameterStore(const ParameterLayout& layout, std::uint64_t seed, MemoryMeter* meter,
                  const TensorPlace& place = {});
 
   Index size() const { return size_; }
   float* values() { return values_.data(); }
   const float* values() const { return values_.data(); }
-  // Return the gradients of all values. One more number behind them carries the ranks' losses when
-  // the gradients are added up.
+  // Return the gradients of all values. One more number behind them carries the ranks' losses.
   float* gradients() { return gradients_.data(); }
   const float* gradients() const { return gradients_.data(); }
   Index gradients_and_loss() const { return gradients_.size(); }
@@ -176,9 +174,8 @@ class ParameterStore {
 //   m = beta1 m + (1 - beta1) g            v = beta2 v + (1 - beta2) g^2
 //   w -= rate (m' / (sqrt(v') + epsilon) + decay w),    m' = m / (1 - beta1^t), v' likewise
 //
-// (Kingma and Ba, "Adam", algorithm 1; Loshchilov and Hutter, "Decoupled Weight Decay
-// Regularization", algorithm 2.) Every rank updates its copy of all weights from the same
-// gradients, so the copies stay the same, bit for bit. Gains are not decayed.
+// (Kingma and Ba, "Adam", algorithm 1; Loshchilov and Hutter, "Decoupled Weight Decay Regularization",
+// algorithm 2.) Every rank's copy of the weights stays the same, bit for bit. Gains are not decayed.
 
 struct AdamWSettings {
   double rate = 1e-3;
