@@ -32,9 +32,9 @@ Trace long_trace(std::size_t count, int ranks) {
   for (int kind = 0; kind < kKindCount; ++kind)
     trace.names.emplace_back(name_of(static_cast<Kind>(kind)));
   const std::size_t a_row = count / (4 * static_cast<std::size_t>(ranks));
-  trace.events.resize(static_cast<std::size_t>(ranks));
+  trace.events.resize(ranks);
   for (int rank = 0; rank < ranks; ++rank) {
-    std::vector<Slice>& slices = trace.events[static_cast<std::size_t>(rank)];
+    std::vector<Slice>& slices = trace.events[rank];
     trace.ranks.push_back(
         {rank, "rank " + std::to_string(rank), static_cast<std::uint32_t>(trace.lanes.size()), 4});
     for (const ringscope::Lane lane : kAllLanes) {

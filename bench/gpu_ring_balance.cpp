@@ -21,7 +21,6 @@
 //
 //   MiB, largest     of a rank, and the length of which every rank needs at most 80 GiB: by formula
 #include <map>
-#include <memory>
 #include <tuple>
 #include <utility>
 
@@ -57,7 +56,7 @@ class LaunchList : public Communicator, public IdleBackend {
  public:
   LaunchList(const Problem& job, int rank)
       : job_(job), rank_(rank), heads_(share_of_heads(job.shape, 1, 0)) {
-    by_step.resize(static_cast<std::size_t>(job.world_size));
+    by_step.resize(job.world_size);
     NoMemory nowhere;
     RankMemory memory(job, rank, nowhere);
     run_forward(*this, *this, job.ring_problem(), memory);
@@ -78,7 +77,7 @@ class LaunchList : public Communicator, public IdleBackend {
       launch.keys.push_back(
           {static_cast<std::int32_t>(allowed.first), static_cast<std::int32_t>(allowed.last)});
     }
-    by_step[static_cast<std::size_t>(step.step)].push_back(std::move(launch));
+    by_step[step.step].push_back(std::move(launch));
     return {};
   }
 

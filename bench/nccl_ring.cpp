@@ -11,7 +11,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "bench/gpu_timing.h"
@@ -140,7 +139,7 @@ int run(RingJobs& jobs, int argc, char** argv) {
   jobs.base.world_size = gpus;
   if (const auto status = jobs.read(argc, argv)) return *status;
   const std::vector<Problem> all = jobs.all();
-  const bool meet_all = !std::all_of(all.begin(), all.end(), is_plain);
+  const bool meet_all = !std::ranges::all_of(all, is_plain);
   std::unique_ptr<Ranks> ranks;
   try {
     ranks = std::make_unique<Ranks>(jobs.base.world_size, meet_all);
@@ -150,7 +149,7 @@ int run(RingJobs& jobs, int argc, char** argv) {
   const auto has_longer_block = [](const Problem& a, const Problem& b) {
     return a.ring_problem().kv_bytes(0) < b.ring_problem().kv_bytes(0);
   };
-  const Problem longest = *std::max_element(all.begin(), all.end(), has_longer_block);
+  const Problem longest = *std::ranges::max_element(all, has_longer_block);
   const RingMachine over_nccl = machine_of(
       [&](const Problem& job, const Decorations& with) { return ranks->run(job, with); }, longest);
   const RingMachine by_copies =

@@ -58,7 +58,7 @@ double copy_rate(const Problem& job) {
         mine = std::chrono::duration<double>(Clock::now() - begin).count();
       });
   }
-  return kCopies * static_cast<double>(bytes) / *std::max_element(seconds.begin(), seconds.end());
+  return kCopies * static_cast<double>(bytes) / *std::ranges::max_element(seconds);
 }
 
 // Attends a block as a formula reads: the scores of a head are a matrix in memory.
@@ -134,7 +134,7 @@ void add_approach(const Approach& approach, const Problem& job) {
     for (auto _ : state) {
       const RingRun run = run_decorated(job, with);
       state.SetIterationTime(run.wall_s);
-      memory = *std::max_element(run.peak_bytes.begin(), run.peak_bytes.end());
+      memory = *std::ranges::max_element(run.peak_bytes);
     }
     state.counters["MiB"] = static_cast<double>(memory) / (1 << 20);
     state.counters["largest"] = static_cast<double>(largest_length(approach, job, 80 * 0x1p30));
@@ -169,7 +169,7 @@ void BM_RecordingCost(benchmark::State& state) {
                     .partition = PartitionKind::zigzag};
   const RingProblem problem = job.ring_problem();
   RankMemory memory(job, 0);
-  std::fill(memory.q.begin(), memory.q.end(), std::byte{0});
+  std::ranges::fill(memory.q, std::byte{0});
   std::fill_n(memory.own_kv(), problem.kv_bytes(0), std::byte{0});
   CpuBackend plain(problem.params, false, nullptr);
   ThreadRing ring(1);

@@ -22,10 +22,8 @@ constexpr std::int64_t kEnoughNs = 20'000'000;
 }  // namespace
 
 ClockReading read_clock(const std::vector<RoundTrip>& trips) {
-  const RoundTrip& best =
-      *std::min_element(trips.begin(), trips.end(), [](const RoundTrip& a, const RoundTrip& b) {
-        return a.answered - a.asked < b.answered - b.asked;
-      });
+  const RoundTrip& best = *std::ranges::min_element(
+      trips, {}, [](const RoundTrip& trip) { return trip.answered - trip.asked; });
   const std::int64_t round_trip = best.answered - best.asked;
   const std::int64_t middle = best.asked + round_trip / 2;
   // The error is half the round trip, on rank 0's clock, and what integers round away.

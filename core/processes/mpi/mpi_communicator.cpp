@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "core/processes/mpi/mpi_calls.h"
-#include "core/ring/ring.h"
 #include "core/threads/cpu_engine.h"
 
 namespace ringscope {
@@ -25,8 +24,8 @@ struct MpiCommunicator::Work {
   // Return whether `what` holds for any half of any way.
   template <class What>
   bool any(const What& what) const {
-    return std::any_of(ways.begin(), ways.end(),
-                       [&](const Halves& way) { return what(way.sending) || what(way.receiving); });
+    return std::ranges::any_of(
+        ways, [&](const Halves& way) { return what(way.sending) || what(way.receiving); });
   }
   bool is_idle() const {
     return !any([](const HopHalf& half) { return !half.is_idle(); });

@@ -69,11 +69,10 @@ MpiSession::MpiSession(double timeout_s, Lifeline::OnFailure on_failure, SharedS
   if (stage_ != nullptr) *stage_ = world_size_ == 1 ? Stage::alone : Stage::meeting;
   std::optional<LifelineDoor> door = open_door(rank_, world_size_);
   const std::string invitation = share_invitation(door);
-  if (door) {
+  if (door)
     lifeline_ = Lifeline::host(std::move(*door), world_size_, timeout_s, std::move(on_failure));
-  } else {
+  else
     lifeline_ = Lifeline::join(invitation, rank_, world_size_, timeout_s, std::move(on_failure));
-  }
   if (stage_ != nullptr && world_size_ > 1) *stage_ = Stage::watched;
   if (given < MPI_THREAD_SERIALIZED)
     lifeline_->fail(
@@ -110,7 +109,7 @@ std::string MpiSession::broadcast(std::string of_rank_0) {
 
 std::vector<std::string> MpiSession::all_gather(const std::string& mine) {
   std::vector<std::string> all = gather(mine);
-  all.resize(static_cast<std::size_t>(world_size_));
+  all.resize(world_size_);
   for (std::string& each : all) each = broadcast(std::move(each));
   return all;
 }

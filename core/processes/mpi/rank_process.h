@@ -3,7 +3,6 @@
 #pragma once
 
 #include <exception>
-#include <functional>
 #include <memory>
 #include <utility>
 

@@ -130,7 +130,7 @@ void Lifeline::leave() {
     if (rank_ != 0) for_connections([&](Connection& rank_0) { rank_0.send(bye); });
     while (!all_peers(&Seat::has_left)) {
       between_runs_.waits_for(
-          *std::find_if(peers_.begin(), peers_.end(), [&](int r) { return !seats_[r].has_left; }));
+          *std::ranges::find_if(peers_, [&](int r) { return !seats_[r].has_left; }));
       changed_.wait(lock);
     }
     if (rank_ == 0) {  // a rank that is stopped now would never end
@@ -310,9 +310,8 @@ void Lifeline::judge() {
       const auto quiet_s = [&](int r) {
         return seats_[r].connection == nullptr ? 0 : now_ - seats_[r].heard_at;
       };
-      const bool is_any_quiet = std::any_of(peers_.begin(), peers_.end(), [&](int r) {
-        return quiet_s(r) > kMissedBeats * status_period();
-      });
+      const bool is_any_quiet = std::ranges::any_of(
+          peers_, [&](int r) { return quiet_s(r) > kMissedBeats * status_period(); });
       if (is_any_quiet && (found->rank() == 0 || quiet_s(found->rank()) < timeout_s_)) return;
       Place place = place_of(found->rank());
       place.where.pass = Pass::forward;  // the judge says itself if it is the other one

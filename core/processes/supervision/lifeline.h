@@ -89,7 +89,7 @@ class Lifeline {
   void stop();
   void wake();
   bool all_peers(bool Seat::*flag) const {
-    return std::all_of(peers_.begin(), peers_.end(), [&](int r) { return seats_[r].*flag; });
+    return std::ranges::all_of(peers_, [&](int r) { return seats_[r].*flag; });
   }
   template <class F>
   void for_connections(const F& f);

@@ -94,8 +94,7 @@ bool leads_to(const std::string& card, const Network& network, const std::vector
   return std::any_of(words.begin() + 1, words.end(), [&](std::string_view word) {
     const std::string address(word.substr(0, word.find('/')));
     return is_within(address, network) &&
-           std::none_of(here.begin(), here.end(),
-                        [&](const Network& own) { return own.address == address; });
+           std::ranges::none_of(here, [&](const Network& own) { return own.address == address; });
   });
 }
 
@@ -108,8 +107,8 @@ std::vector<std::string> addresses_toward(const std::vector<std::string>& cards,
   std::erase_if(others, [&](const std::string& card) { return network_of(card) == mine; });
   if (others.empty()) return {"127.0.0.1"};
   for (const Network& network : here)
-    if (std::all_of(others.begin(), others.end(),
-                    [&](const std::string& card) { return leads_to(card, network, here); }))
+    if (std::ranges::all_of(others,
+                            [&](const std::string& card) { return leads_to(card, network, here); }))
       return {network.address};
   return {};
 }
@@ -215,11 +214,10 @@ struct Candidate {
     int error = 0;
     socklen_t size = sizeof error;
     (void)::getsockopt(connection->fd(), SOL_SOCKET, SO_ERROR, &error, &size);
-    if (error == 0 && !std::exchange(has_asked, true)) {
+    if (error == 0 && !std::exchange(has_asked, true))
       connection->send(request);
-    } else if (error != 0 || !connection->read([&](const Message& m) { heard.push_back(m); })) {
+    else if (error != 0 || !connection->read([&](const Message& m) { heard.push_back(m); }))
       fail(error != 0 ? error : ECONNRESET);
-    }
     return heard;
   }
   void fail(int error) {

@@ -13,7 +13,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <new>
 #include <thread>
 
 #include "core/base/error.h"
@@ -230,11 +229,10 @@ int supervised(double timeout_s, int order, const std::function<int(SharedStage&
   }
   end.stage = stage;
   const bool is_to_be_told = !end.is_orderly() && !end.was_asked_for;
-  if (is_to_be_told && !halted.empty()) {
+  if (is_to_be_told && !halted.empty())
     lost(halted);
-  } else if (is_to_be_told && !is_known_to_others(end, ends)) {
+  else if (is_to_be_told && !is_known_to_others(end, ends))
     lost(end.text());
-  }
   ::sigaction(SIGCHLD, &inherited, nullptr);
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   return end.is_orderly() ? WEXITSTATUS(end.status) : kFailedStatus;
