@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <memory>
 #include <string>
@@ -103,7 +102,7 @@ MaskSpec with_documents(const MaskSpec& mask, const std::string& path) {
   const std::vector<Index> ends = for_flag(
       "--cu-seqlens " + path, [&] { return parse_npy_integers(read_file(path, ".npy file")); });
   if (ends.size() < 2 || ends.front() != 0 ||
-      std::adjacent_find(ends.begin(), ends.end(), std::greater_equal<>()) != ends.end())
+      std::ranges::adjacent_find(ends, std::greater_equal<>()) != ends.end())
     throw InputError(
         fmt::format("--cu-seqlens {}: {} from {} on given; accepted: 0, and then the "
                     "documents' ends, each above the one before",

@@ -1,11 +1,9 @@
 #include "app/command_line/commands.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <string_view>
@@ -38,7 +36,7 @@ std::string completion_of(const std::string& type) {
   std::string words;
   if (type.find('|') != std::string::npos)
     for_each_part(type, '|', [&](std::string_view word) {
-      if (std::none_of(word.begin(), word.end(), [](char c) {
+      if (std::ranges::none_of(word, [](char c) {
             return std::isupper(static_cast<unsigned char>(c)) != 0 || c == ':' || c == '[';
           }))
         words += (words.empty() ? "" : " ") + std::string(word);
@@ -187,13 +185,6 @@ std::string known_commands() {
   return names;
 }
 
-void require_known_command(const std::string& name) {
-  if (std::any_of(std::begin(kCommands), std::end(kCommands),
-                  [&](const CommandEntry& entry) { return entry.name == name; }))
-    return;
-  throw InputError(fmt::format("command '{}' given; accepted: {}", name, known_commands()));
-}
-
 // Note the words of the command line for the provenance of outputs and, without the name of the
 // recording itself, for recordings, so that what they draw does not depend on it.
 void note_command_line(const std::vector<std::string>& read) {
@@ -240,7 +231,9 @@ std::string help_page(const std::string& page) {
 Command parse_command_line(const std::vector<std::string>& arguments) {
   AllCommands all;
   if (!arguments.empty()) {
-    if (!arguments.front().starts_with('-')) require_known_command(arguments.front());
+    const std::string& first = arguments.front();
+    if (!first.starts_with('-') && !all.finish.contains(first))
+      throw InputError(fmt::format("command '{}' given; accepted: {}", first, known_commands()));
     if (const std::optional<std::string> help = all.line.read(arguments)) return Help{*help};
     const std::string command = all.line.command();
     all.line.require_no_extras();

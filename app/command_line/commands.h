@@ -34,10 +34,9 @@ struct SiteOptions {
 int carry_out(const viz::ViewOptions& options);
 
 // A command that was read. It carries itself out, prints its output, and returns the program's exit status:
-// 0, or 1 where numbers are wrong, those of the outputs that `check` is given, of a verification of `run` or
-// `demo`, or of a check or an exercise of a lesson. A plan that can't be carried out is an answer, too. It
-// throws InputError (also in a build that lacks a viewer, when one is asked for), RunError and
-// std::bad_alloc.
+// 0, or 1 where numbers are wrong (of `check`, a verification, or a lesson's check or exercise). A plan that
+// can't be carried out is an answer, too. It throws InputError (also where a viewer is asked for and
+// lacking), RunError and std::bad_alloc.
 struct Command {
   // `options` have a function carry_out() or, where ranks work on them, job_of().
   template <class Options>
@@ -60,10 +59,8 @@ struct Command {
 // each other.
 Command parse_command_line(const std::vector<std::string>& arguments);
 
-// ---
 // Each function adds the flags of a command. It returns what turns them, once they are read, into
 // the command's options, and throws as parse_command_line() does.
-
 using Finish = std::function<Command()>;
 
 Finish declare_check(CommandFlags& flags);
@@ -80,12 +77,8 @@ Finish declare_site(CommandFlags& flags);
 Finish declare_train(CommandFlags& flags);
 Finish declare_view(CommandFlags& flags);
 
-// ---
-// Pages made from the table that reads the command line: a man page, the site's page of it, and the
-// scripts with which bash and zsh complete commands, flags and their values.
-
-// Return a page: "man" (troff), "markdown", "bash", "zsh", or "" for the text of --help. Throw
-// InputError.
+// Return a page made from the table that reads the command line: "man" (troff), "markdown" for the site,
+// "bash" or "zsh", which complete commands, flags and values, or "" for the text of --help. Throw InputError.
 std::string help_page(const std::string& page);
 
 }  // namespace ringscope

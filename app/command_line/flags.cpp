@@ -57,8 +57,8 @@ std::string near_match(const CLI::App& app, const std::string& mistyped) {
 // "ringscope run", or "" for the program.
 void refuse_extras(const CLI::App& app, const std::string& command) {
   const std::vector<std::string> extras = app.remaining();
-  const auto found = std::find_if(extras.begin(), extras.end(),
-                                  [](const std::string& extra) { return extra != "--"; });
+  const auto found =
+      std::ranges::find_if(extras, [](const std::string& extra) { return extra != "--"; });
   if (found == extras.end()) return;
   const std::string& first = *found;
   throw InputError(fmt::format("{} '{}' given; accepted: {}see ringscope {}--help",
@@ -167,7 +167,7 @@ CommandFlags& CommandFlags::one_of(const std::string& name, const std::vector<st
                                    std::optional<std::string>& target, const std::string& help) {
   return value(name, fmt::format("{}", fmt::join(words, "|")), help,
                [name, words, &target](const std::string& text) {
-                 if (std::find(words.begin(), words.end(), text) == words.end())
+                 if (std::ranges::find(words, text) == words.end())
                    contradiction(name, fmt::format("'{}' given", text),
                                  fmt::format("{}", fmt::join(words, ", ")));
                  target = text;

@@ -3,8 +3,6 @@
 // they take long to compile.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <functional>
 #include <limits>
 #include <map>

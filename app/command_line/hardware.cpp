@@ -65,6 +65,12 @@ Hardware measured_hardware(const Problem& job, int ranks) {
   return found;
 }
 
+std::string flops_text(const Rates& rates, bool backward) {
+  const std::string forward = fmt::format("{:.4g} TFLOP/s", rates.forward_flops / 1e12);
+  if (!backward) return forward;
+  return fmt::format("{} forward, {:.4g} TFLOP/s backward", forward, rates.backward_flops / 1e12);
+}
+
 }  // namespace
 
 Hardware find_hardware(const HardwareOptions& options, const Problem& job, int ranks) {
@@ -83,16 +89,6 @@ Hardware find_hardware(const HardwareOptions& options, const Problem& job, int r
     found.calls = for_flag("--calibrated:", [&] { return calibrated_costs(found.gpu); });
   return found;
 }
-
-namespace {
-
-std::string flops_text(const Rates& rates, bool backward) {
-  const std::string forward = fmt::format("{:.4g} TFLOP/s", rates.forward_flops / 1e12);
-  if (!backward) return forward;
-  return fmt::format("{} forward, {:.4g} TFLOP/s backward", forward, rates.backward_flops / 1e12);
-}
-
-}  // namespace
 
 std::string machine_text(const Hardware& hardware, const Problem& job, int nics,
                          Placement placement) {

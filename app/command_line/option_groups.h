@@ -5,7 +5,6 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "app/command_line/flags.h"
 #include "app/run/backend.h"

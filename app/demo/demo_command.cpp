@@ -97,7 +97,7 @@ void make_folder(const std::string& path) {
 // Return "least - most" in `unit`s, or a single number when both read the same.
 template <class T>
 std::string range_text(const std::vector<T>& values, double unit, const char* name, int decimals) {
-  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  const auto [least, most] = std::ranges::minmax_element(values);
   const auto text = [&](T value) {
     return fmt::format("{:.{}f}", static_cast<double>(value) / unit, decimals);
   };
@@ -161,11 +161,9 @@ std::string work_picture(const std::vector<Report>& reports) {
 }
 
 std::string closing_lines(const std::vector<Report>& reports) {
-  const auto by_ceiling = [](const Report& a, const Report& b) {
-    return a.predicted_balance_ceiling < b.predicted_balance_ceiling;
-  };
-  const auto worst = std::min_element(reports.begin(), reports.end(), by_ceiling);
-  const auto best = std::max_element(reports.begin(), reports.end(), by_ceiling);
+  const auto ceiling = &Report::predicted_balance_ceiling;
+  const auto worst = std::ranges::min_element(reports, {}, ceiling);
+  const auto best = std::ranges::max_element(reports, {}, ceiling);
   return fmt::format(
              "All four compute the same attention. With a core for each rank, {} could finish "
              "{:.2f} times sooner than {}, where every step waits for the rank with most to do.\n",

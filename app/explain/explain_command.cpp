@@ -76,32 +76,31 @@ struct Explained {
   std::vector<ProfiledLayer> layers = {};
 };
 
-// Print all layers of profiles, of long ones the first and the last.
+Fields fields_of(const ProfiledLayer& time) {
+  return {
+      {"iteration", time.iteration, "iteration", 9},
+      {"layer", time.layer, "layer", 7},
+      {"ms", 1e3 * time.seconds, "time", 12, [&](double) { return seconds_text(time.seconds); }},
+      {"slowest_rank", time.slowest_rank, "  slowest rank", 0,
+       [&](int rank) {
+         return fmt::format("  {} ({:.2f} times the median)", rank, time.slowness);
+       }},
+      {"slowness", time.slowness}};
+}
+
+// Return all layers of profiles in a table, of long ones the first and the last.
 std::string table_of(const std::vector<ProfiledLayer>& layers) {
   constexpr std::size_t kMostRows = 40;
   if (layers.size() < 2) return "";
-  std::string text = "iteration  layer        time  slowest rank\n";
+  std::string text = table_head(fields_of(layers[0])) + "\n";
   for (std::size_t i = 0; i < layers.size(); ++i) {
     if (layers.size() > kMostRows && i == kMostRows / 2) {
       text += fmt::format("{} more; --json has them all\n", layers.size() - kMostRows);
       i = layers.size() - kMostRows / 2;
     }
-    const ProfiledLayer& time = layers[i];
-    text += fmt::format("{:>9}  {:>5}  {:>10}  {} ({:.2f} times the median)\n", time.iteration,
-                        time.layer, seconds_text(time.seconds), time.slowest_rank, time.slowness);
+    text += table_row(fields_of(layers[i])) + "\n";
   }
   return text;
-}
-
-std::vector<Fields> fields_of(const std::vector<ProfiledLayer>& layers) {
-  std::vector<Fields> fields;
-  for (const ProfiledLayer& time : layers)
-    fields.push_back({{"iteration", time.iteration},
-                      {"layer", time.layer},
-                      {"ms", 1e3 * time.seconds},
-                      {"slowest_rank", time.slowest_rank},
-                      {"slowness", time.slowness}});
-  return fields;
 }
 
 // Return whether a recording of ours, whose head stands first, begins so.
@@ -150,7 +149,7 @@ Explanation explain_recording(const std::string& path, const Recording& recordin
   if (how != HowWhole::part) why = for_flag(path + ":", [&] { return explain(recording); });
   if (how == HowWhole::whole) return why;
   const auto is_empty = [](const auto& events) { return events.empty(); };
-  const auto lack = std::count_if(recording.events.begin(), recording.events.end(), is_empty);
+  const auto lack = std::ranges::count_if(recording.events, is_empty);
   std::string note = path + " is cut off; what is whole was read";
   if (how == HowWhole::part)
     note += ", which is too little to say why the run took so long: " +
@@ -198,11 +197,10 @@ std::vector<Explained> explain_all(const ExplainOptions& options) {
     OneJob& job = files[0] != path ? in_folder : loose;
     std::vector<std::string> others;
     for (const std::string& file : files) {
-      if (may_be_flight_dump(start_of_file(file, 4096))) {
+      if (may_be_flight_dump(start_of_file(file, 4096)))
         job.dumps.push_back(read_flight_dump(file));
-      } else {
+      else
         others.push_back(file);
-      }
     }
     if (!in_folder.dumps.empty()) {
       explain_job(in_folder, all);
@@ -268,7 +266,9 @@ int carry_out(const ExplainOptions& options) {
   for (const Explained& one : all) {
     Fields fields = fields_of(one.why);
     if (!one.has_ring) fields.emplace_back("ring", false);
-    if (!one.layers.empty()) fields.emplace_back("layers", fields_of(one.layers));
+    std::vector<Fields> layers;
+    for (const ProfiledLayer& layer : one.layers) layers.push_back(fields_of(layer));
+    if (!layers.empty()) fields.emplace_back("layers", layers);
     has_rings = has_rings && one.has_ring;
     json += (json.empty() ? "" : ",") + json_line(fields);
     text += (several ? one.path + "\n" : "") + text_of(one.why) + table_of(one.layers);

@@ -129,7 +129,7 @@ int Job::world_size(std::optional<int> wanted, int otherwise) const {
 
 bool asks_for_processes(const std::vector<std::string>& arguments) {
   const auto given = [&](const char* flag) {
-    return std::find(arguments.begin(), arguments.end(), flag) != arguments.end();
+    return std::ranges::find(arguments, flag) != arguments.end();
   };
   if (given("--help") || given("-h")) return launched_by_mpi();
   if (arguments.empty() || !works_in_processes(arguments.front())) return false;

@@ -339,7 +339,7 @@ int carry_out(const LessonOptions& options) {
                ? check_in_python(lesson)
                : check_exercise(lesson, options.out);
   if (options.hint) {
-    const std::string hint = lesson.hints().at(static_cast<std::size_t>(*options.hint - 1));
+    const std::string hint = lesson.hints().at(*options.hint - 1);
     own_terminal(false).show(hint);
     return 0;
   }

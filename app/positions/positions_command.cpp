@@ -131,27 +131,6 @@ void write_positions(const PositionsOptions& options, const std::vector<FedRows>
   file.commit();
 }
 
-}  // namespace
-
-int carry_out(const PositionsOptions& options) {
-  std::vector<std::string> inputs;
-  add_files_in({options.job.mask.name(), options.job.partition.name()}, inputs);
-  check_output_places({{"--out", options.out}}, inputs, options.json);
-  Problem job = options.job;
-  const Mask mask = job.mask.for_seqlen(job.shape.seqlen);
-  require_bytes(bytes_of(options, mask), "fewer positions or ranks, or --rank for one of them");
-  deal_out_as_given(job);
-  std::vector<FedRows> fed;
-  for (const int rank : ranks_of(options))
-    fed.push_back(
-        fed_rows(options.convention, mask, job.partition_of_sequence(), rank, options.label_shift));
-  if (options.out) for_flag("--out", [&] { write_positions(options, fed); });
-  print_out(options.json ? positions_json(options, fed) : positions_text(options, fed));
-  return 0;
-}
-
-namespace {
-
 constexpr Index kMostPositions = Index{1} << 24;  // that are listed
 
 // Throw InputError naming the flag, the value and what would be accepted.
@@ -205,6 +184,23 @@ void complete(PositionsOptions& options, bool partition_given) {
 }
 
 }  // namespace
+
+int carry_out(const PositionsOptions& options) {
+  std::vector<std::string> inputs;
+  add_files_in({options.job.mask.name(), options.job.partition.name()}, inputs);
+  check_output_places({{"--out", options.out}}, inputs, options.json);
+  Problem job = options.job;
+  const Mask mask = job.mask.for_seqlen(job.shape.seqlen);
+  require_bytes(bytes_of(options, mask), "fewer positions or ranks, or --rank for one of them");
+  deal_out_as_given(job);
+  std::vector<FedRows> fed;
+  for (const int rank : ranks_of(options))
+    fed.push_back(
+        fed_rows(options.convention, mask, job.partition_of_sequence(), rank, options.label_shift));
+  if (options.out) for_flag("--out", [&] { write_positions(options, fed); });
+  print_out(options.json ? positions_json(options, fed) : positions_text(options, fed));
+  return 0;
+}
 
 Finish declare_positions(CommandFlags& flags) {
   const auto options = std::make_shared<PositionsOptions>();

@@ -1,7 +1,6 @@
 // What several commands report: fields, lines, formats of numbers, and where an output comes from.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -75,6 +75,55 @@ constexpr GroupFiles kGroupFiles[] = {
     {"/memory.max", "/memory.current", "inactive_file"},
     {"/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_inactive_file"}};
 
+// All sums are floating point, which can't overflow; whole bytes don't matter.
+
+double input_bytes(const Problem& config, bool dout_given) {
+  const auto [query, kv, rows] = sizes_of(config.shape);
+  return 4 * (query + 2 * kv + (dout_given ? query : 0));
+}
+
+// Return the bytes of the outputs as f32.
+double output_bytes(const Problem& config) {
+  const auto [query, kv, rows] = sizes_of(config.shape);
+  return 4 * (query + rows + (config.backward ? query + 2 * kv : 0));
+}
+
+// Return what the ranks of this process hold besides the tensors of the whole sequence.
+double ranks_bytes(const Problem& config, const std::optional<int>& only) {
+  double total = 0;
+  for (int rank = only.value_or(0); rank < (only ? *only + 1 : config.world_size); ++rank)
+    total += static_cast<double>(predicted_rank_bytes(config, rank));
+  return total;
+}
+
+// Return what a recording has at least: no rank of any scheme is done in fewer steps than those of a
+// square mesh. Unlike recording_bytes() this takes no time, however many ranks there are.
+double least_recording_bytes(const Problem& config) {
+  const double ranks = config.world_size;
+  return 2 * ranks * std::sqrt(ranks) * static_cast<double>(sizeof(TraceEvent));
+}
+
+// Count the events of every step, in both passes: at most a compute slice and, for each of two
+// payloads, a wait, a send and a recv. Each pass ends with one more wait. In other schemes than the
+// ring, count what the last rank does, of which no rank does much more.
+double recording_bytes(const Problem& config) {
+  const double ranks = config.world_size;
+  if (!is_plain(config)) {
+    const LoopCounts counts = count_loop(config, config.world_size - 1, false);
+    return ranks * (static_cast<double>(counts.events * sizeof(TraceEvent)) +
+                    static_cast<double>(counts.samples * sizeof(SoftmaxSample)));
+  }
+  return ranks * (2 * (7 * ranks + 1) * static_cast<double>(sizeof(TraceEvent)) +
+                  3 * ranks * static_cast<double>(sizeof(SoftmaxSample)));
+}
+
+void require(double needed, const MemoryLimit& limit,
+             const std::string& advice = "smaller sizes or fewer ranks") {
+  if (needed <= static_cast<double>(limit.bytes)) return;
+  throw RunError(fmt::format("memory: {} needed, {} {}; give {}", bytes_text(needed),
+                             bytes_text(static_cast<double>(limit.bytes)), limit.source, advice));
+}
+
 }  // namespace
 
 std::string machine_text() {
@@ -128,59 +177,6 @@ CpuFigures measured_kernels(const Problem& job, int ranks) {
 // How much memory a run needs. Outputs and the recording (in the recorders, and gathered) are there
 // throughout; beside them first inputs and ranks, and then inputs and a Reference. Loading inputs never
 // takes the most, because a text and its hashes take 9 bytes a token and the ranks at least 18.
-
-namespace {
-
-// All sums are floating point, which can't overflow; whole bytes don't matter.
-
-double input_bytes(const Problem& config, bool dout_given) {
-  const auto [query, kv, rows] = sizes_of(config.shape);
-  return 4 * (query + 2 * kv + (dout_given ? query : 0));
-}
-
-// Return the bytes of the outputs as f32.
-double output_bytes(const Problem& config) {
-  const auto [query, kv, rows] = sizes_of(config.shape);
-  return 4 * (query + rows + (config.backward ? query + 2 * kv : 0));
-}
-
-// Return what the ranks of this process hold besides the tensors of the whole sequence.
-double ranks_bytes(const Problem& config, const std::optional<int>& only) {
-  double total = 0;
-  for (int rank = only.value_or(0); rank < (only ? *only + 1 : config.world_size); ++rank)
-    total += static_cast<double>(predicted_rank_bytes(config, rank));
-  return total;
-}
-
-// Return what a recording has at least: no rank of any scheme is done in fewer steps than those of a
-// square mesh. Unlike recording_bytes() this takes no time, however many ranks there are.
-double least_recording_bytes(const Problem& config) {
-  const double ranks = config.world_size;
-  return 2 * ranks * std::sqrt(ranks) * static_cast<double>(sizeof(TraceEvent));
-}
-
-// Count the events of every step, in both passes: at most a compute slice and, for each of two
-// payloads, a wait, a send and a recv. Each pass ends with one more wait. In other schemes than the
-// ring, count what the last rank does, of which no rank does much more.
-double recording_bytes(const Problem& config) {
-  const double ranks = config.world_size;
-  if (!is_plain(config)) {
-    const LoopCounts counts = count_loop(config, config.world_size - 1, false);
-    return ranks * (static_cast<double>(counts.events * sizeof(TraceEvent)) +
-                    static_cast<double>(counts.samples * sizeof(SoftmaxSample)));
-  }
-  return ranks * (2 * (7 * ranks + 1) * static_cast<double>(sizeof(TraceEvent)) +
-                  3 * ranks * static_cast<double>(sizeof(SoftmaxSample)));
-}
-
-void require(double needed, const MemoryLimit& limit,
-             const std::string& advice = "smaller sizes or fewer ranks") {
-  if (needed <= static_cast<double>(limit.bytes)) return;
-  throw RunError(fmt::format("memory: {} needed, {} {}; give {}", bytes_text(needed),
-                             bytes_text(static_cast<double>(limit.bytes)), limit.source, advice));
-}
-
-}  // namespace
 
 void require_memory(const Problem& config, const MemoryUse& use) {
   const MemoryLimit limit = available_memory();

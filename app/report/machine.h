@@ -1,6 +1,5 @@
-// What this machine offers to a run, cores and memory, and how much memory a run needs. That is
-// computed before anything large is allocated, because a machine that overcommits would grant an
-// allocation and kill the process later.
+// What this machine offers to a run, cores and memory, and how much memory a run needs, before anything
+// large is allocated: a machine that overcommits would grant it and kill the process later.
 #pragma once
 
 #include <optional>
@@ -44,10 +43,9 @@ struct MemoryUse {
   bool ranks_elsewhere = false;  // their memory is a device's
 };
 
-// Throw RunError naming both numbers when the peak of a run in this process exceeds the available
-// memory. The peak counts inputs, outputs, ranks, the recording and the comparison. The needs of other
-// processes on the same machine are unknown, so each is compared with what is free now. For a valid
-// shape this is fast and does not overflow, whatever the world_size.
+// Throw RunError naming both numbers when the peak of a run in this process (inputs, outputs, ranks, the
+// recording and the comparison) exceeds the available memory. Other processes' needs are unknown. For a
+// valid shape this is fast and does not overflow, whatever the world_size.
 void require_memory(const Problem& config, const MemoryUse& use);
 
 // The values of the whole sequence's queries and keys, and its rows.

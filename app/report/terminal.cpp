@@ -30,6 +30,10 @@ void turn_to(std::FILE* stream) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
 }
 
+constexpr std::int64_t kDrawEveryNs = 100'000'000, kLineEveryNs = 30'000'000'000,
+                       kRestAfterNs = 3'000'000'000;
+constexpr int kCells = 40;
+
 }  // namespace
 
 void keep_streams_apart() { are_apart = true; }
@@ -76,14 +80,6 @@ int report_error(const std::exception& error) {
   print_error(where + failure.what());
   return kFailed;
 }
-
-namespace {
-
-constexpr std::int64_t kDrawEveryNs = 100'000'000, kLineEveryNs = 30'000'000'000,
-                       kRestAfterNs = 3'000'000'000;
-constexpr int kCells = 40;
-
-}  // namespace
 
 std::string rest_text(double seconds) {
   if (seconds < 90) return fmt::format("about {:.0f} s left", seconds);

@@ -37,9 +37,8 @@ RunError as_run_error(const std::exception& error);
 int report_error(const std::exception& error);
 
 // ---
-// A progress bar on stderr for long work. It is drawn only on a terminal, a few times a second, and
-// erased when the work is done. After some seconds it says how long the rest will take, and elsewhere
-// than on a terminal a line says so from time to time, if lines are wanted.
+// A progress bar on stderr for long work. It is drawn only on a terminal, and erased when the work is done.
+// After some seconds it says how long the rest will take; elsewhere a line says so, if lines are wanted.
 
 // Return "about 12 s left", or minutes or hours.
 std::string rest_text(double seconds);

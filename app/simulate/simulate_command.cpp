@@ -31,7 +31,6 @@
 #include "core/tools/sim/recording.h"
 #include "core/tools/sim/scenario.h"
 #include "core/tools/sim/scenario_rows.h"
-#include "core/tools/sim/searched.h"
 #include "core/tools/sim/sweep.h"
 #include "core/trace/chrome_trace.h"
 #include "core/trace/recorder.h"
@@ -119,9 +118,7 @@ std::string header_text(const Scenario& scenario, const Hardware& hardware) {
 }
 
 int busiest_rank(const Simulation& simulation) {
-  const auto busiest = std::max_element(
-      simulation.ranks.begin(), simulation.ranks.end(),
-      [](const SimulatedRank& a, const SimulatedRank& b) { return a.compute_s < b.compute_s; });
+  const auto busiest = std::ranges::max_element(simulation.ranks, {}, &SimulatedRank::compute_s);
   return static_cast<int>(busiest - simulation.ranks.begin());
 }
 

@@ -4,7 +4,6 @@
 
 #include <filesystem>
 #include <memory>
-#include <sstream>
 
 #include "app/command_line/commands.h"
 #include "app/command_line/flags.h"
@@ -38,9 +37,7 @@ void record_examples(const std::string& folder) {
     std::vector<std::string> files;
     for (const Recording& recording : recordings) {
       files.push_back(fmt::format("example-{}-{}.json", example.name, files.size() + 1));
-      std::ostringstream text;
-      write_chrome_trace(text, recording);
-      write_file(folder + "/" + files.back(), text.str());
+      write_chrome_trace(folder + "/" + files.back(), recording);
     }
     const std::string png = example_picture(recordings), picture = example.name + ".png";
     if (!png.empty()) write_file(folder + "/" + picture, png);

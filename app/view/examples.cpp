@@ -1,7 +1,5 @@
 #include "app/view/view_command.h"
 
-#include <utility>
-
 #include "core/threads/generated_rows.h"
 #include "core/threads/run.h"
 #include "core/tools/sim/recording.h"

@@ -35,18 +35,6 @@ void note_pictures() {
 #endif
 }
 
-}  // namespace
-
-void require_picture(const std::string& flag, const std::string& path, bool is_drawn) {
-  const std::string ending = std::filesystem::path(path).extension();
-  if (!ending.empty() && ending != ".png" && !(is_drawn && ending == ".svg"))
-    throw InputError(flag + " '" + path + "': accepted: a name with .png" +
-                     (is_drawn ? " or .svg" : "; this picture is of pixels"));
-  note_pictures();
-}
-
-namespace {
-
 // Return how many bytes a file has when it is unpacked, as gzip notes at its end, or 0 where none can
 // be read.
 double unpacked_bytes(const std::string& path) {
@@ -153,6 +141,14 @@ void write_page(const viz::ViewOptions& options) {
 }
 
 }  // namespace
+
+void require_picture(const std::string& flag, const std::string& path, bool is_drawn) {
+  const std::string ending = std::filesystem::path(path).extension();
+  if (!ending.empty() && ending != ".png" && !(is_drawn && ending == ".svg"))
+    throw InputError(flag + " '" + path + "': accepted: a name with .png" +
+                     (is_drawn ? " or .svg" : "; this picture is of pixels"));
+  note_pictures();
+}
 
 #ifdef RINGSCOPE_HAS_VIEWER
 

@@ -1,5 +1,4 @@
-// Opens the viewer and writes the pictures of commands, in builds that can. Other builds say why
-// they can't.
+// Opens the viewer and writes the pictures of commands, in builds that can.
 #pragma once
 
 #include <string>
@@ -9,9 +8,6 @@
 #include "viz/window/view.h"
 
 namespace ringscope {
-
-// ---
-// The pictures that commands write, in builds with a viewer, which draws them.
 
 // Throw InputError for a `path` whose ending is that of another format than PNG or, of a picture that
 // is drawn, SVG.
