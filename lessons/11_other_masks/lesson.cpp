@@ -171,7 +171,7 @@ void lesson_11(Page& page) {
   // ## Exercise
   //
   // Write the interval of a query for a causal window inside documents, and the number of blocks that
-  // a rank must meet under a causal window: `lessons/11_other_masks/exercise.h`.
+  // a rank must meet under a causal window: `lessons/11_other_masks/exercise.py`.
   // `./ringscope lesson 11 --check` counts.
 }
 

@@ -51,7 +51,8 @@ void lesson_13(Page& page) {
   //
   //     rank 0    send to 1 ...    receive from 3
   //     rank 1    send to 2 ...    receive from 0, which rank 0's send waits for
-  page.picture("circle.svg", "Four sends that wait for each other, and the pair that ends it");
+  page.picture("circle.svg",
+               "Four sends wait for each other; posted with their receives, all move");
 
   // The mistake is common, because MPI may put a small block aside in memory of its own, and the send
   // is over at once. Such a program passes all its tests, and hangs when the sequence grows.

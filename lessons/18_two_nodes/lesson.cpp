@@ -60,8 +60,7 @@ void lesson_18(Page& page) {
               letters_by({flat, run(two_level).wall_s, nested_4}));
   page.table(schemes);
 
-  page.picture("levels.svg",
-               "The hops of eight ranks on two nodes, step by step: flat, and on two levels");
+  page.picture("levels.svg", "Rank 3 of eight on two nodes: in one ring, and on two levels");
 
   // With one card, four blocks share it when they cross. That makes four slow hops in place of seven,
   // with four steps beside them, and then four more steps: 4 · 0.336 + 4 · 0.214 ms. With a card for
@@ -157,6 +156,7 @@ void lesson_18(Page& page) {
   // Run this with `--scheme ring` and with `--scheme two-level`, and double `--seqlen`:
   //
   //     ./ringscope simulate --world-size 8 --seqlen 32768 --heads 32 --heads-kv 8 --mask causal --partition zigzag --gpu H100 --link NVLink4 --nodes 2 --between InfiniBand-NDR
+  //-
   Index tokens = 8 * 2048;
   do {
     tokens *= 2;

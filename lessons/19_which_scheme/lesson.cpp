@@ -37,7 +37,7 @@ constexpr NamedScheme kSchemes[] = {
 //+
 
 void lesson_19(Page& page) {
-  page.picture("cube.svg", "Ulysses swaps rows for heads: before, and after");
+  page.picture("cube.svg", "Rows, heads and head_dim by rank: by rows, as Ulysses, as a hybrid");
   // No softmax is carried on or merged, so outputs are those of one machine to the last bit. And zigzag
   // isn't needed, because under a causal mask every head is the same work.
   //

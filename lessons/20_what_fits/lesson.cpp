@@ -43,7 +43,6 @@ void lesson_20(Page& page) {
   const double logits = rows * vocabulary * 4;
   const Problem ring{.shape = heads, .dtype = DType::bf16, .world_size = 16, .backward = true};
   const double attention = peak_bytes(ring);
-  page.picture("alive.svg", "When each bill is alive, in one training step");
 
   // ## What to change first
   //
@@ -54,6 +53,7 @@ void lesson_20(Page& page) {
   // the state (**sharding**). It gathers a layer's weights from the others when it needs them: 0.4 GB, which
   // the table leaves out. Then the logits: the loss is a sum over tokens, so 16 pieces of them can be made
   // one after the other.
+  page.picture("alive.svg", "When each bill is alive, in a step that computes layers again");
   Table steps(
       {"each GPU has, in GB", "weights, optimizer", "activations", "logits", "all", "fits"});
   const double memory = find_gpu("H100").memory_bytes;

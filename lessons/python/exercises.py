@@ -18,6 +18,12 @@ def sent(rank, tokens, ranks):
     return sum(tokens // ranks + (owner < tokens % ranks) for owner in owners)
 
 
+def meetings(rank, rows, window):
+    """Count the blocks with which a rank of whole pieces has an allowed pair, pair by pair."""
+    mine = range(rank * rows, (rank + 1) * rows)
+    return len({j // rows for i in mine for j in range(i + 1) if i - j < window})
+
+
 def nearest_in_bf16(x):
     """Return x with 8 significant bits, rounded to even."""
     fraction, power = math.frexp(x)
@@ -50,6 +56,12 @@ CASES = {
         ("shared([[1, 10], [2, 20], [3, 30], [4, 40]], 2)", [[3, 30], [7, 70]]),
         ("shared([[1, 10], [2, 20], [3, 30], [4, 40]], 1)", [[10, 100]]),
         ("shared([[1, 10], [2, 20], [3, 30], [4, 40]], 4)", [[1, 10], [2, 20], [3, 30], [4, 40]]),
+    ],
+    11: [
+        *((f"allowed_keys({i}, {window}, {begin})", next((j, i + 1) for j in range(begin, i + 1) if i - j < window))
+          for window in (1, 3, 100) for begin in (0, 7) for i in (begin, begin + 1, begin + 11)),
+        *((f"blocks_to_meet({rank}, {rows}, {window})", meetings(rank, rows, window))
+          for rows, window in ((4, 1), (4, 2), (4, 4), (4, 5), (4, 6), (3, 100)) for rank in (0, 1, 5)),
     ],
     12: [
         ("crossover(312e12, 300e9, 32, 32, 128, 2)", 1040),
