@@ -265,7 +265,17 @@ class Explainer : private FittedRun {
           fmt::format("Rank {} takes {} as long as most links for the same bytes to rank {}.", from,
                       times_of(factor), to);
     }
-    accuse(std::move(slow), " So do {}.", " So do {}.");
+    // Where just the links between nodes are slow, the others are said as such.
+    const int nodes = run_.info().machine ? run_.info().machine->nodes : 1;
+    const auto joins_nodes = [&](const std::pair<int, int>& ends) {
+      return nodes > 1 && ends.first * nodes / n_ != ends.second * nodes / n_;
+    };
+    const bool by_nodes =
+        !slow.empty() && std::all_of(factors.begin(), factors.end(), [&](const auto& link) {
+          return (link.second > 1) == joins_nodes(link.first);
+        });
+    const char* const others = by_nodes ? " So do all other links between nodes." : " So do {}.";
+    accuse(std::move(slow), others, others);
   }
 
   // Say what hops cost that could run beside attention and do not. Where blocks are gathered, that is

@@ -323,6 +323,12 @@ TEST(Explain, BlamesTheLinksBetweenNodes) {
     EXPECT_EQ(why.findings[0].from, 7);
     EXPECT_EQ(why.findings[0].to, 8);
     EXPECT_NE(why.findings[0].evidence.find("15 to 16"), std::string::npos);
+    // Where the recording knows nodes, it is they that are named.
+    Recording named = recording_of(made);
+    if (!named.info.machine) named.info.machine.emplace();
+    named.info.machine->nodes = 8;
+    const std::string evidence = explain(named).findings.at(0).evidence;
+    EXPECT_NE(evidence.find("So do all other links between nodes."), std::string::npos) << evidence;
 
     // The slowest of them is named first, even if it costs less than all that are left.
     made.machine.to_next[39] = {3.5e9, 5e-6};
