@@ -170,9 +170,9 @@ TEST(Golden, WhatIf) {
   Person person(session_of(simulated_trace(simulated_scenario(4, PartitionKind::contiguous, true))),
                 1120, 640);
   person.type("e");
-  WhatIfSettings& settings = person.session().what_if->settings;
-  settings.partition = PartitionKind::zigzag;
-  settings.bandwidth = 1.0 / 16;
+  Scenario& settings = person.session().what_if->settings;
+  settings.job.partition = PartitionKind::zigzag;
+  settings.rates.bytes_per_s /= 16;
   person.rest(3);
   expect_golden("what_if", person.picture());
 }

@@ -21,8 +21,8 @@ void draw_open(const PanelContext& context) {
 TEST(WhatIfPanel, DrawsWhatCanNotBe) {
   Stage stage(draw_open, documents_of(simulated_trace(simulated_scenario(4))), 1600, 780);
   stage.picture();
-  stage.session.what_if->settings.scheme = scheme_named("ulysses");
-  stage.session.what_if->settings.world_size = 9;
+  stage.session.what_if->settings.job.scheme = scheme_named("ulysses");
+  stage.session.what_if->settings.job.world_size = 9;
   stage.picture();
   EXPECT_NE(stage.session.what_if->shown()->refusal, "");
   EXPECT_EQ(stage.box_of_picture("what if predicted").width(), 0);
@@ -36,16 +36,16 @@ TEST(WhatIfPanel, EveryPredictionIsPainted) {
   scenario.job.mask = MaskSpec::parse("full");
   Stage stage(draw_open, documents_of(simulated_trace(scenario)), 1600, 780);
   stage.frame();
-  WhatIfSettings& settings = stage.session.what_if->settings;
-  settings.slowdown = 3;
+  std::vector<Straggler>& slow = stage.session.what_if->settings.stragglers;
+  slow = {{0, 1.0 / 3}};
   const Box strip = [&] {
     stage.picture();
     return stage.box_of_picture("what if predicted");
   }();
   const auto painted = [&](int slow_rank) {
-    settings.slow_rank = (slow_rank + 2) % 8;
+    slow[0].rank = (slow_rank + 2) % 8;
     stage.session.update_what_if();
-    settings.slow_rank = slow_rank;
+    slow[0].rank = slow_rank;
     stage.frame();
     Image image(1600, 780);
     render(*ImGui::GetDrawData(), image);
@@ -69,7 +69,7 @@ TEST(WhatIfPanel, FitsScreensOfUsualSizes) {
     for (const int ranks : {1, 2, 8, 16, 64}) {
       Stage stage(draw_open, documents_of(simulated_trace(simulated_scenario(4))), width, height);
       stage.frame();
-      stage.session.what_if->settings.world_size = ranks;
+      stage.session.what_if->settings.job.world_size = ranks;
       const Box recorded = stage.box_of_picture("what if recorded");
       const Box predicted = stage.box_of_picture("what if predicted");
       ASSERT_GT(recorded.width(), 800);
@@ -97,13 +97,13 @@ TEST(WhatIfPanel, ARankSliderIsDraggedAndReset) {
   one.rest(3);
   Session& session = one.session();
   one.drag({kLeft + 60, kRanks}, {kRight + 50, kRanks});
-  EXPECT_EQ(session.what_if->settings.world_size, kMostRanks);
+  EXPECT_EQ(session.what_if->settings.job.world_size, kMostRanks);
   one.drag({kRight - 20, kRanks}, {0, kRanks});
-  EXPECT_EQ(session.what_if->settings.world_size, 1);
+  EXPECT_EQ(session.what_if->settings.job.world_size, 1);
   session.what_if->finish();
-  EXPECT_EQ(session.what_if->shown()->settings.world_size, 1);
+  EXPECT_EQ(session.what_if->shown()->settings.job.world_size, 1);
   one.drag({kLeft + 60, kRanks}, {kLeft + 60, kRanks}, Person::Button::right);
-  EXPECT_EQ(session.what_if->settings.world_size, 4);
+  EXPECT_EQ(session.what_if->settings.job.world_size, 4);
 }
 
 TEST(WhatIfPanel, WheelAndDragMoveBothTimelines) {
@@ -119,7 +119,7 @@ TEST(WhatIfPanel, WheelAndDragMoveBothTimelines) {
   one.drag({900, 500}, {800, 500});
   EXPECT_GT(session.view.begin, close.begin);
   EXPECT_NEAR(session.view.width(), close.width(), 1e-6 * close.width());
-  one.press(SpecialKey::home);
+  one.type("F");
   EXPECT_EQ(session.view, whole);
 }
 

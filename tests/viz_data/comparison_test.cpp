@@ -187,7 +187,7 @@ TEST(Comparison, NamesTellRecordingsApart) {
            predicted = two_ranks("zigzag", 10), other = two_ranks("contiguous", 40);
   first.trace.path = "runs/a.json";
   second.trace.path = "runs/b.json";
-  predicted.trace.path = std::string(kPredictedPath) + "1";
+  predicted.predicted_from = "ring.json";
   const Comparison compared = compare({&first, &second, &other, &predicted});
   EXPECT_EQ(compared.names,
             (std::vector<std::string>{"zigzag \u00b7 a.json", "zigzag \u00b7 b.json", "contiguous",

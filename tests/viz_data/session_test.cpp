@@ -1,6 +1,7 @@
 // Every command, the playhead, predictions beside a recording, and documents, driven and asserted
 // without a screen.
 #include "viz/data/session/session.h"
+#include "viz/data/session/selection.h"
 
 #include <gtest/gtest.h>
 
@@ -487,13 +488,17 @@ TEST(SessionWhatIf, OpensAndClosesByCommand) {
   EXPECT_EQ(session.what_if, nullptr);
 }
 
+void apply_settings(Session& session, const std::string& settings) {
+  apply(session.what_if->settings, session.what_if->unmoved_settings(), settings);
+}
+
 // A prediction that takes longer is seen to its end, by the keys as well. Closing it brings the
 // playhead back.
 TEST(SessionWhatIf, TheAxisIsAsLongAsTheLongerOne) {
   Session session = simulated();
   const double recorded = session.length();
   commands::toggle_what_if(session);
-  session.what_if->settings.flops = 0.5;
+  apply_settings(session, "flops=0.5");
   session.update_what_if();
   EXPECT_NEAR(session.length(), 2 * recorded, 0.1 * recorded);
   EXPECT_EQ(session.view, fitted(session.length()));
@@ -503,7 +508,7 @@ TEST(SessionWhatIf, TheAxisIsAsLongAsTheLongerOne) {
   EXPECT_EQ(session.playback.position(), recorded);
   EXPECT_EQ(session.view, fitted(recorded));
   commands::toggle_what_if(session);
-  session.what_if->settings.flops = 4;
+  apply_settings(session, "flops=4");
   session.update_what_if();
   EXPECT_EQ(session.length(), recorded);
 }
@@ -514,7 +519,7 @@ TEST(SessionWhatIf, ACloseViewStaysWhereItIs) {
   commands::zoom_in(session);
   commands::zoom_in(session);
   const TimelineView close = session.view;
-  session.what_if->settings.flops = 0.5;
+  apply_settings(session, "flops=0.5");
   session.update_what_if();
   EXPECT_EQ(session.view, close);
   commands::fit_all(session);
@@ -568,19 +573,20 @@ TEST(SessionWhatIf, TriesSettingsFromTheRecordedOnes) {
   Session session = simulated();
   session.try_settings("partition=zigzag");
   ASSERT_NE(session.what_if, nullptr);
-  EXPECT_EQ(session.what_if->settings.partition, PartitionKind::zigzag);
+  EXPECT_EQ(session.what_if->settings.job.partition, PartitionKind::zigzag);
   session.try_settings("flops=2");
-  EXPECT_NE(session.what_if->settings.partition, PartitionKind::zigzag);
-  EXPECT_EQ(session.what_if->settings.flops, 2);
+  EXPECT_NE(session.what_if->settings.job.partition, PartitionKind::zigzag);
+  const Scenario& recorded = session.what_if->unmoved_settings();
+  EXPECT_EQ(settings_of(recorded, session.what_if->settings), "flops=2");
   session.try_settings("partition=crooked");
-  EXPECT_EQ(session.what_if->settings.flops, 2);
+  EXPECT_EQ(settings_of(recorded, session.what_if->settings), "flops=2");
 }
 
 // What is kept is a document like any other: whole, active, and compared where ranks are as many.
 TEST(SessionWhatIf, APredictionCanBeKept) {
   Session session = simulated();
   commands::toggle_what_if(session);
-  session.what_if->settings.partition = PartitionKind::zigzag;
+  session.what_if->settings.job.partition = PartitionKind::zigzag;
   session.update_what_if();
   session.keep_prediction();
   ASSERT_EQ(session.documents.size(), 2u);
@@ -591,10 +597,9 @@ TEST(SessionWhatIf, APredictionCanBeKept) {
   EXPECT_FALSE(session.comparison.figures.empty());
   commands::toggle_compare(session);
   EXPECT_TRUE(session.comparing);
-
   session.activate(0);
   commands::toggle_what_if(session);
-  session.what_if->settings.world_size = 8;
+  session.what_if->settings.job.world_size = 8;
   session.update_what_if();
   session.keep_prediction();
   ASSERT_EQ(session.documents.size(), 3u);
@@ -604,10 +609,30 @@ TEST(SessionWhatIf, APredictionCanBeKept) {
   EXPECT_FALSE(session.comparing);
 }
 
+// Its command names the recording and the settings, because a prediction is in no file.
+TEST(SessionWhatIf, TheCommandOfAPredictionMakesItAgain) {
+  Session session = session_of(simulated_trace(simulated_scenario(4), "ring.json"));
+  commands::toggle_what_if(session);
+  apply_settings(session, "partition=zigzag,bandwidth=2");
+  session.update_what_if();
+  const std::string open = view_command(session);
+  session.keep_prediction();
+  session.reveal({0, 0});
+  const std::string kept = view_command(session);
+  commands::toggle_compare(session);
+  for (const std::string& command : {open, kept, view_command(session)}) {
+    EXPECT_NE(command.find(" view ring.json --"), std::string::npos) << command;
+    EXPECT_NE(command.find(" --what-if bandwidth=2,partition=zigzag"), std::string::npos)
+        << command;
+    EXPECT_EQ(command.find("predicted"), std::string::npos) << command;
+    EXPECT_EQ(command.find("--select"), std::string::npos) << command;
+  }
+}
+
 TEST(SessionWhatIf, ASampleCanNotBeKept) {
   Session session = simulated();
   commands::toggle_what_if(session);
-  session.what_if->settings.world_size = 100;
+  session.what_if->settings.job.world_size = 100;
   session.what_if->finish();
   session.keep_prediction();
   EXPECT_EQ(session.documents.size(), 1u);
@@ -619,7 +644,7 @@ TEST(SessionWhatIf, StepsOfBothAreOnOneAxis) {
   Session session = simulated();
   commands::toggle_axis(session);
   commands::toggle_what_if(session);
-  session.what_if->settings.world_size = 8;
+  session.what_if->settings.job.world_size = 8;
   session.update_what_if();
   EXPECT_EQ(session.axis_mode, AxisMode::steps);
   EXPECT_EQ(session.length(), 8);

@@ -45,7 +45,7 @@ void expect_predicts_itself(const Scenario& scenario) {
   ASSERT_NE(what_if.unmoved(), nullptr);
   ASSERT_EQ(what_if.unmoved()->refusal, "");
   EXPECT_EQ(what_if.unmoved(), what_if.shown());
-  EXPECT_EQ(what_if.unmoved()->settings, what_if.unmoved_settings());
+  EXPECT_EQ(settings_of(what_if.unmoved_settings(), what_if.unmoved()->settings), "");
   const double recorded_s = what_if.recorded().wall_s;
   EXPECT_NEAR(what_if.unmoved()->figures.wall_s, recorded_s, 1e-5 * recorded_s);
   EXPECT_NEAR(what_if.unmoved()->figures.efficiency, what_if.recorded().efficiency, 1e-4);
@@ -105,11 +105,10 @@ TEST(WhatIf, OtherSettingsAreWhatASimulationOfThemGives) {
     what_if.finish();
     EXPECT_NEAR(what_if.unmoved()->figures.wall_s, what_if.recorded().wall_s,
                 (1e-5 + 0.1 * scenario.jitter) * what_if.recorded().wall_s);
-    scenario.job.world_size = what_if.settings.world_size = 4;
-    scenario.job.partition = what_if.settings.partition = PartitionKind::zigzag;
+    scenario.job.world_size = what_if.settings.job.world_size = 4;
+    scenario.job.partition = what_if.settings.job.partition = PartitionKind::zigzag;
     scenario.jitter = what_if.settings.jitter = 0;
-    what_if.settings.slowdown = 1;
-    std::erase_if(scenario.stragglers, [](const Straggler& s) { return s.rank == 2; });
+    for (Scenario* const changed : {&scenario, &what_if.settings}) set_speed(*changed, {2, 1});
     what_if.finish();
     const double expected = run_scenario(scenario, work_of(scenario)).wall_s;
     EXPECT_NEAR(what_if.shown()->figures.wall_s, expected, 1e-4 * expected);
@@ -137,8 +136,7 @@ TEST(WhatIf, SettingsChangeWhatIsShown) {
   WhatIf what_if = what_if_of(simulated_scenario(4));
   what_if.update();
   const double unmoved = what_if.unmoved()->figures.wall_s;
-  what_if.settings.flops = 2;
-  what_if.settings.bandwidth = 2;
+  apply(what_if.settings, what_if.unmoved_settings(), "flops=2,bandwidth=2");
   what_if.update();
   EXPECT_FALSE(what_if.pending());  // at once
   EXPECT_NEAR(what_if.shown()->figures.wall_s, unmoved / 2, 1e-5 * unmoved);
@@ -149,8 +147,8 @@ TEST(WhatIf, SettingsChangeWhatIsShown) {
   EXPECT_EQ(what_if.shown(), before);  // nothing changed, nothing done
 
   what_if.settings = what_if.unmoved_settings();
-  what_if.settings.partition = PartitionKind::zigzag;
-  what_if.settings.world_size = 8;
+  what_if.settings.job.partition = PartitionKind::zigzag;
+  what_if.settings.job.world_size = 8;
   what_if.update();
   EXPECT_EQ(what_if.shown()->document.trace.ranks.size(), 8u);
   EXPECT_EQ(what_if.shown()->document.trace.info.partition, "zigzag");
@@ -181,16 +179,16 @@ TEST(WhatIf, AnUnmovedSchemePredictsItself) {
 
 TEST(WhatIf, SaysWhatCanNotBe) {
   WhatIf what_if = what_if_of(simulated_scenario(4));
-  what_if.settings.scheme = scheme_named("ulysses");
-  what_if.settings.world_size = 9;  // of 8 heads
+  what_if.settings.job.scheme = scheme_named("ulysses");
+  what_if.settings.job.world_size = 9;  // of 8 heads
   what_if.finish();
   EXPECT_NE(what_if.shown()->refusal, "");
   EXPECT_EQ(what_if.unmoved()->refusal, "");
   EXPECT_NE(headline_of(what_if).find("9 ranks, Ulysses: "), std::string::npos);
-  what_if.settings.world_size = 8;
+  what_if.settings.job.world_size = 8;
   what_if.finish();
   EXPECT_EQ(what_if.shown()->refusal, "");
-  what_if.settings.scheme = scheme_named("ring");
+  what_if.settings.job.scheme = scheme_named("ring");
   what_if.settings.pace = Pace::in_step;
   what_if.settings.cores = 2;
   what_if.finish();
@@ -203,7 +201,7 @@ TEST(WhatIf, ManyRanksTakeTheirTimeInTheBackground) {
   what_if.update();
   const Prediction* before = what_if.shown();
   ASSERT_NE(before, nullptr);
-  what_if.settings.world_size = 200;
+  what_if.settings.job.world_size = 200;
   what_if.update();
   if (what_if.pending()) {
     EXPECT_EQ(what_if.shown(), before);  // the last one stays
@@ -211,7 +209,7 @@ TEST(WhatIf, ManyRanksTakeTheirTimeInTheBackground) {
   what_if.finish();
   EXPECT_FALSE(what_if.pending());
   const Prediction& shown = *what_if.shown();
-  EXPECT_EQ(shown.settings.world_size, 200);
+  EXPECT_EQ(shown.settings.job.world_size, 200);
   EXPECT_FALSE(shown.whole);
   const Trace& trace = shown.document.trace;
   EXPECT_EQ(trace.info.world_size, 200);
@@ -227,12 +225,12 @@ TEST(WhatIf, ManyRanksTakeTheirTimeInTheBackground) {
 TEST(WhatIf, TheLastSettingsWin) {
   WhatIf what_if = what_if_of(simulated_scenario(4, PartitionKind::striped));
   for (int ranks = 130; ranks < 140; ++ranks) {
-    what_if.settings.world_size = ranks;
+    what_if.settings.job.world_size = ranks;
     what_if.update();
   }
   what_if.finish();
-  EXPECT_EQ(what_if.shown()->settings.world_size, 139);
-  what_if.settings.world_size = 150;
+  EXPECT_EQ(what_if.shown()->settings.job.world_size, 139);
+  what_if.settings.job.world_size = 150;
   what_if.update();  // and nobody waits for it
 }
 
@@ -266,8 +264,8 @@ TEST(WhatIf, ASlowRankAmongVeryManyIsFound) {
     const RecordedSimulation made = record({.job = scenario.job, .pace = scenario.pace},
                                            work_of(scenario), machine, "striped", recorded);
     WhatIf what_if(make_document(to_trace(made.recording, "sample")));
-    EXPECT_EQ(what_if.rates().slow_rank, 237);
-    EXPECT_NEAR(what_if.rates().slowdown, 2, 1e-4);
+    EXPECT_EQ(slowest_of(what_if.rates().scenario).rank, 237);
+    EXPECT_NEAR(slowest_of(what_if.rates().scenario).speed, 0.5, 1e-4);
     ASSERT_EQ(what_if.rates().link_slowness.size(), recorded == 320 ? 320u : 0u);
     EXPECT_NEAR(recorded == 320 ? what_if.rates().link_slowness[279] : 4, 4, 1e-3);
     what_if.finish();
@@ -280,9 +278,9 @@ TEST(WhatIf, WordsSayWhatIsChangedAndByHowMuch) {
   WhatIf what_if = what_if_of(simulated_scenario(4));
   what_if.finish();
   EXPECT_NE(headline_of(what_if).find("the same"), std::string::npos) << headline_of(what_if);
-  what_if.settings.world_size = 8;
-  what_if.settings.partition = PartitionKind::zigzag;
-  what_if.settings.bandwidth = 0.5;
+  what_if.settings.job.world_size = 8;
+  what_if.settings.job.partition = PartitionKind::zigzag;
+  what_if.settings.rates.bytes_per_s *= 0.5;
   what_if.finish();
   EXPECT_EQ(changes_of(what_if.unmoved_settings(), what_if.settings),
             (std::vector<std::string>{"8 ranks", "zigzag", "bandwidth × 0.5"}));
@@ -290,8 +288,7 @@ TEST(WhatIf, WordsSayWhatIsChangedAndByHowMuch) {
   EXPECT_TRUE(headline.starts_with("8 ranks, zigzag, bandwidth × 0.5: ")) << headline;
   EXPECT_NE(headline.find("times as fast"), std::string::npos) << headline;
   what_if.settings = what_if.unmoved_settings();
-  what_if.settings.slow_rank = 1;
-  what_if.settings.slowdown = 4;
+  set_speed(what_if.settings, {1, 0.25});
   what_if.finish();
   EXPECT_TRUE(headline_of(what_if).starts_with("Rank 1 takes 4 times as long: "));
   EXPECT_NE(headline_of(what_if).find("times as long"), std::string::npos);
@@ -299,7 +296,7 @@ TEST(WhatIf, WordsSayWhatIsChangedAndByHowMuch) {
 
 TEST(WhatIf, FiguresSayWhatGotBetter) {
   WhatIf what_if = what_if_of(simulated_scenario(8));
-  what_if.settings.partition = PartitionKind::zigzag;
+  what_if.settings.job.partition = PartitionKind::zigzag;
   what_if.finish();
   const auto figures = figures_of(what_if);
   const auto named = [&](const std::string& name) {

@@ -89,7 +89,7 @@ void open_what_if(Session& session, const std::string& settings) {
     refuse(fmt::format("'{}' given. {}", session.document().trace.path,
                        what_if.refusal().substr(0, what_if.refusal().size() - 1)),
            "a whole recording of ringscope");
-  apply(what_if.settings, what_if.rates(), settings);
+  apply(what_if.settings, what_if.unmoved_settings(), settings);
   what_if.finish();
   session.view = fitted(session.length());
 }

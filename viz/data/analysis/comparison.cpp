@@ -18,9 +18,7 @@ using Documents = std::vector<const Document*>;
 
 enum class Better : std::uint8_t { lower, higher };
 
-bool is_predicted(const Document& document) {
-  return document.trace.path.starts_with(kPredictedPath);
-}
+bool is_predicted(const Document& document) { return !document.predicted_from.empty(); }
 
 // Return what differs between the problems of recordings, or "" where their figures may be compared.
 std::string difference_of(const Documents& documents) {

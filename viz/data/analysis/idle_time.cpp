@@ -48,7 +48,7 @@ std::int64_t count_slices(const Trace& trace, int rank, RankIdle& counted) {
 
 // Split `idle` nanoseconds by what they were lost to. Where that is more than there are, as where a
 // replay was longer than the run, each gets its share.
-void split(std::int64_t idle, const RankLosses& losses, RankIdle& rank) {
+void split_idle(std::int64_t idle, const RankLosses& losses, RankIdle& rank) {
   const auto usable = [](double seconds) {
     return seconds > 0 ? std::min(1e9 * seconds, 1e18) : 0;
   };
@@ -106,7 +106,7 @@ IdleReport idle_of(const Trace& trace, const Explanation& why) {
       if (trace.rank_of_row(wait.row) == rank)
         idle.in_vain = std::min(lost, trace.slice(wait).duration_ns());
     lost -= idle.in_vain;
-    split(lost, why.ranks.empty() ? RankLosses{} : why.ranks[rank], idle);
+    split_idle(lost, why.ranks.empty() ? RankLosses{} : why.ranks[rank], idle);
   }
   return report;
 }

@@ -8,7 +8,7 @@
 #include <chrono>
 #include <cmath>
 #include <iterator>
-#include <limits>
+#include <map>
 #include <new>
 #include <utility>
 #include <vector>
@@ -17,6 +17,7 @@
 #include "core/base/text.h"
 #include "core/tools/explain/fitted_run.h"
 #include "core/tools/sim/recording.h"
+#include "core/tools/sim/scenario_rows.h"
 #include "core/trace/trace.h"
 #include "viz/data/analysis/findings.h"
 #include "viz/data/session/format.h"
@@ -73,20 +74,6 @@ std::string words_of_way(const Scheme* scheme, Pace pace) {
 
 namespace {
 
-// Set the slowest rank aside, which has sliders of its own.
-void take_slow_rank(RunRates& rates) {
-  auto& odd = rates.scenario.stragglers;
-  const auto slowest =
-      std::min_element(odd.begin(), odd.end(),
-                       [](const Straggler& a, const Straggler& b) { return a.speed < b.speed; });
-  if (slowest == odd.end() || !(slowest->speed < 1)) return;
-  rates.slow_rank = slowest->rank;
-  rates.slowdown = 1 / slowest->speed;
-  odd.erase(slowest);
-  rates.remarks.push_back(fmt::format("Rank {} took {} times as long as the others to compute.",
-                                      rates.slow_rank, words_of_factor(rates.slowdown)));
-}
-
 void describe_links(RunRates& rates) {
   if (const auto& links = rates.link_slowness; !links.empty())
     rates.remarks.push_back(
@@ -116,14 +103,14 @@ constexpr double kShortName = 64, kFewTiles = 32;
 constexpr int kWhole = 64;   // ranks up to which all are kept
 constexpr int kSample = 32;  // kept of more; their rows are low but still show who waits
 
-double effort_of(const RunRates& rates, const WhatIfSettings& settings) {
-  const double ranks = settings.world_size;
-  const Scenario& recorded = rates.scenario;
-  const bool tiled = recorded.granularity.rows > 1 || recorded.granularity.keys > 1;
-  const auto length = static_cast<double>(recorded.job.shape.seqlen);
-  const double tiles = tiled ? length / ranks / static_cast<double>(recorded.granularity.rows) : 1;
-  return ranks * ranks * (recorded.job.backward ? 2 : 1) * std::max(1.0, tiles / kFewTiles) *
-         std::max(1.0, static_cast<double>(settings.mask.size()) / kShortName);
+double effort_of(const Scenario& wanted) {
+  const Problem& job = wanted.job;
+  const double ranks = job.world_size;
+  const bool tiled = wanted.granularity.rows > 1 || wanted.granularity.keys > 1;
+  const auto length = static_cast<double>(job.shape.seqlen);
+  const double tiles = tiled ? length / ranks / static_cast<double>(wanted.granularity.rows) : 1;
+  return ranks * ranks * (job.backward ? 2 : 1) * std::max(1.0, tiles / kFewTiles) *
+         std::max(1.0, static_cast<double>(job.mask.name().size()) / kShortName);
 }
 
 Document timeline_of(Trace trace) {
@@ -135,9 +122,11 @@ Document timeline_of(Trace trace) {
 }
 
 // Throws what simulate() throws.
-void simulate_into(Prediction& prediction, const Scenario& scenario,
+void simulate_into(Prediction& prediction, Scenario scenario,
                    const std::vector<double>& link_slowness, const std::string& name) {
   const Problem& job = scenario.job;
+  std::erase_if(scenario.stragglers,
+                [&](const Straggler& one) { return one.rank >= job.world_size; });
   if (const auto reason = obstacle(scenario)) throw InputError(*reason);
   Machine machine = machine_of(scenario);
   // Slow links are known between the recorded ranks of a ring only.
@@ -162,7 +151,7 @@ void simulate_into(Prediction& prediction, const Scenario& scenario,
 
 std::string fresh_name() {
   static std::atomic<int> count{0};
-  return fmt::format("{}{}", kPredictedPath, ++count);
+  return fmt::format("predicted {}", ++count);
 }
 
 }  // namespace
@@ -188,7 +177,9 @@ RunRates rates_of_run(const Trace& trace) try {
                                 : fmt::format("{} ranks have {}: no more of them compute at once.",
                                               scenario.job.world_size, cores));
   }
-  take_slow_rank(rates);
+  if (const Straggler slowest = slowest_of(scenario); slowest.speed < 1)
+    rates.remarks.push_back(fmt::format("Rank {} took {} times as long as the others to compute.",
+                                        slowest.rank, words_of_factor(1 / slowest.speed)));
   describe_links(rates);
   if (!is_offered(scenario.job.scheme) && trace.info.machine && trace.info.machine->nodes > 1)
     rates.remarks.emplace_back("Links between nodes are taken for as fast as those inside them.");
@@ -199,11 +190,11 @@ RunRates rates_of_run(const Trace& trace) try {
   return rates;
 }
 
-Prediction predict(const RunRates& rates, const WhatIfSettings& settings, const std::string& name) {
+Prediction predict(const RunRates& rates, const Scenario& settings, const std::string& name) {
   Prediction prediction;
   prediction.settings = settings;
   try {
-    simulate_into(prediction, scenario_of(rates, settings), rates.link_slowness, name);
+    simulate_into(prediction, settings, rates.link_slowness, name);
   } catch (const InputError& error) {
     prediction.refusal = error.what();
   } catch (const std::bad_alloc&) {
@@ -232,21 +223,20 @@ WhatIf::WhatIf(const Document& recorded)
     : rates_(std::make_shared<RunRates>(rates_of_run(recorded.trace))) {
   if (!refusal().empty()) return;
   recorded_ = figures_of(recorded);
-  unmoved_settings_ = settings_of(*rates_);
-  settings = unmoved_settings_;
+  settings = unmoved_settings();
 }
 
 void WhatIf::take(Ready ready) {
-  if (ready->settings == unmoved_settings_) unmoved_ = ready;
+  if (settings_of(unmoved_settings(), ready->settings).empty()) unmoved_ = ready;
   shown_ = std::move(ready);
 }
 
 // Begin a prediction. Return true if it is ready already.
-bool WhatIf::begin(const WhatIfSettings& wanted) {
+bool WhatIf::begin(const Scenario& wanted) {
   const auto work = [rates = rates_, wanted, name = fresh_name()] {
     return std::make_shared<const Prediction>(predict(*rates, wanted, name));
   };
-  if (effort_of(*rates_, wanted) <= kAtOnce) {
+  if (effort_of(wanted) <= kAtOnce) {
     take(work());
     return true;
   }
@@ -260,9 +250,9 @@ void WhatIf::update() {
     if (running_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
     take(running_.get());
   }
-  if (!unmoved_ && !begin(unmoved_settings_)) return;
-  if (shown_ && shown_->settings == settings) return;
-  if (settings == unmoved_settings_)
+  if (!unmoved_ && !begin(unmoved_settings())) return;
+  if (shown_ && settings_of(shown_->settings, settings).empty()) return;
+  if (settings_of(unmoved_settings(), settings).empty())
     shown_ = unmoved_;
   else
     begin(settings);
@@ -276,10 +266,11 @@ void WhatIf::finish() {
 
 namespace {
 
-std::string words_of_scheme(const WhatIfSettings& settings) {
-  if (!is_offered(settings.scheme)) return "the recorded scheme";
-  const std::string words = words_of_way(settings.scheme, settings.pace);
-  return settings.scheme->course == Course::steps ? "a " + words : words;
+std::string words_of_scheme(const Scenario& scenario) {
+  const Scheme* const scheme = scenario.job.scheme;
+  if (!is_offered(scheme)) return "the recorded scheme";
+  const std::string words = words_of_way(scheme, scenario.pace);
+  return scheme->course == Course::steps ? "a " + words : words;
 }
 
 // Three digits, as in the figures beside the sentences.
@@ -298,30 +289,33 @@ std::string comparison_of(double seconds, double instead_of) {
 
 }  // namespace
 
-std::vector<std::string> changes_of(const WhatIfSettings& from, const WhatIfSettings& to) {
+std::vector<std::string> changes_of(const Scenario& from, const Scenario& to) {
   std::vector<std::string> changes;
   const auto add = [&](bool changed, std::string words) {
     if (changed) changes.push_back(std::move(words));
   };
-  const auto factor = [&](const char* name, double before, double after) {
+  const auto factor = [&](const char* name, double Rates::*rate) {
+    const double before = from.rates.*rate, after = to.rates.*rate;
     add(before != after, fmt::format("{} × {}", name, words_of_factor(after / before)));
   };
-  add(from.world_size != to.world_size, counted(to.world_size, "rank"));
-  add(from.partition != to.partition, std::string(name_of(to.partition)));
-  add(from.mask != to.mask, to.mask);
-  add(std::pair(from.scheme, from.pace) != std::pair(to.scheme, to.pace), words_of_scheme(to));
-  add(from.kv_buffers != to.kv_buffers && to.scheme->course == Course::steps &&
-          to.pace == Pace::buffers,
-      fmt::format("{} KV buffers", to.kv_buffers));
-  factor("bandwidth", from.bandwidth, to.bandwidth);
-  factor("latency", from.latency, to.latency);
-  factor("FLOP/s", from.flops, to.flops);
+  const Problem &before = from.job, &after = to.job;
+  add(before.world_size != after.world_size, counted(after.world_size, "rank"));
+  add(before.shape.seqlen != after.shape.seqlen, counted(after.shape.seqlen, "position"));
+  add(before.partition.name() != after.partition.name(), after.partition.name());
+  add(before.mask.name() != after.mask.name(), after.mask.name());
+  add(words_of_scheme(from) != words_of_scheme(to), words_of_scheme(to));
+  add(before.kv_buffers != after.kv_buffers && has_buffers(to),
+      counted(after.kv_buffers, "KV buffer"));
+  factor("bandwidth", &Rates::bytes_per_s);
+  factor("latency", &Rates::latency_s);
+  factor("FLOP/s", &Rates::forward_flops);
   add(from.cores != to.cores, to.cores == 0 ? "a core for each rank" : counted(to.cores, "core"));
   add(from.jitter != to.jitter, (to.jitter > 0 ? words_of_share(to.jitter) : "no") + " jitter");
-  if (from.slowdown != to.slowdown || (from.slow_rank != to.slow_rank && to.slowdown > 1))
-    add(true, to.slowdown > 1 ? fmt::format("rank {} takes {} times as long", to.slow_rank,
-                                            words_of_factor(to.slowdown))
-                              : "no slow rank");
+  const Straggler slow = slowest_of(to), was = slowest_of(from);
+  if (slow.speed != was.speed || (slow.rank != was.rank && slow.speed < 1))
+    add(true, slow.speed < 1 ? fmt::format("rank {} takes {} times as long", slow.rank,
+                                           words_of_factor(1 / slow.speed))
+                             : "no slow rank");
   return changes;
 }
 
@@ -383,149 +377,182 @@ std::vector<WhatIfFigure> figures_of(const WhatIf& what_if) {
 }
 
 // ---
+// Settings as text.
 
 namespace {
 
-std::string setting_names() {
-  std::string names;
-  WhatIfSettings any;
-  describe(any, [&](const MemberRow& row, const auto&) {
-    names += (names.empty() ? "" : ", ") + std::string(row.name);
-  });
-  return names;
+constexpr Range kFactors = {1.0 / 64, 64, true, "a number from 1/64 to 64"};
+
+const std::vector<MemberRow>& setting_rows() {
+  static const std::vector<MemberRow> rows = {
+      MemberRow("bandwidth", "X", "From a rank to the next, one way").in(kFactors),
+      MemberRow("latency", "X", "Of a message, besides its bytes").in(kFactors),
+      MemberRow("flops", "X", "What the attention kernel reaches on a rank, forward").in(kFactors),
+      MemberRow("world-size", "N", "world_size: how many ranks share the sequence"),
+      MemberRow("seqlen", "N", "How many positions the sequence has").in(kSizes),
+      MemberRow("partition", ""),
+      MemberRow("mask", ""),
+      MemberRow("scheme", ""),
+      MemberRow("kv-buffers", "K|in-step",
+                "That a rank's blocks take turns in: more let it run further ahead")
+          .in({2, 16}),
+      MemberRow("cores", "C|own", "That ranks share, in equal parts, while they compute"),
+      MemberRow("jitter", "X",
+                "By so much a computation takes longer, on the average, each by chance")
+          .in({0, 2, true, "a number from 0 to 2"}),
+      MemberRow("straggler", "RANK:SPEED", "One rank takes so many times as long to compute")
+          .in({1.0 / 16, 1, true, "a number from 1/16 to 1"})};
+  return rows;
+}
+
+// Return the buffers of a ring whose ranks run ahead of each other, "in-step" of one whose ranks don't,
+// and "" for other schemes.
+std::string buffers_of(const Scenario& scenario) {
+  if (scenario.job.scheme->course != Course::steps) return "";
+  return scenario.pace == Pace::in_step ? std::string(kInStep)
+                                        : std::to_string(scenario.job.kv_buffers);
+}
+
+double speed_of(const Scenario& scenario, int rank) {
+  for (const Straggler& one : scenario.stragglers)
+    if (one.rank == rank) return one.speed;
+  return 1;
+}
+
+// Read a setting. Throw InputError without its name.
+void read_setting(Scenario& to, const Scenario& recorded, const MemberRow& row,
+                  std::string_view text) {
+  const auto factor = [&](double Rates::*rate) {
+    to.rates.*rate = recorded.rates.*rate * number_in(text, row.range);
+  };
+  if (row.name == "bandwidth") return factor(&Rates::bytes_per_s);
+  if (row.name == "latency") return factor(&Rates::latency_s);
+  if (row.name == "flops") return factor(&Rates::forward_flops), factor(&Rates::backward_flops);
+  if (row.name == "partition") {
+    to.job.partition = parse_partition(text);
+  } else if (row.name == "mask") {
+    to.job.mask = MaskSpec::recorded(text, {});  // opens no file
+  } else if (row.name == "cores") {
+    to.cores = text == "own" ? 0 : integer_in<int>(text, row.range);
+  } else if (row.name == "straggler") {
+    std::vector<Straggler> given;
+    read_value(given, text, row);
+    for (const Straggler& one : given) set_speed(to, one);
+  } else if (row.name == "scheme" && (!find_scheme(text) || !is_offered(find_scheme(text)))) {
+    throw InputError(fmt::format("'{}' given; accepted: ring, allgather, ulysses", text));
+  } else {
+    describe(to, [&](MemberRow of, auto&& member) {
+      if (of.name == row.name) read_value(member, text, of.in(row.range));
+    });
+  }
 }
 
 // Split the settings at commas. A word without `=` continues the value before it, because lengths
 // of documents are separated by commas as well.
 std::vector<std::string> parts_of(std::string_view text) {
   std::vector<std::string> parts;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    const std::string_view part = text.substr(at, end - at);
+  for (const std::string_view part : split(text, ','))
     if (parts.empty() || part.find('=') != std::string_view::npos)
       parts.emplace_back(part);
     else
       parts.back() += "," + std::string(part);
-    at = end + 1;
-  }
   return parts;
 }
 
-void read_all(WhatIfSettings& settings, std::string_view text) {
+void read_all(Scenario& to, const Scenario& recorded, std::string_view text) {
   if (text.empty()) return;
   for (const std::string& part : parts_of(text)) {
     const std::size_t equals = std::min(part.find('='), part.size());
     const std::string name = part.substr(0, equals);
-    const std::string value = equals < part.size() ? part.substr(equals + 1) : "";
-    if (!read_member(settings, name, value, "what-if " + name))
-      throw InputError(fmt::format("what-if: '{}' given; accepted: SETTING=VALUE,... of {}", name,
-                                   setting_names()));
+    const std::string value = part.substr(std::min(equals + 1, part.size()));
+    const MemberRow& row = row_of(name);
+    try {
+      read_setting(to, recorded, row, value);
+    } catch (const InputError& error) {
+      throw InputError(fmt::format("what-if {}: {}", name, error.what()));
+    }
   }
 }
 
 }  // namespace
 
-void read_value(WhatIfMask<WhatIfSettings>& to, std::string_view text, const MemberRow&) {
-  to.settings.mask = MaskSpec::recorded(text, {}).name();  // opens no file
+const MemberRow& row_of(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const MemberRow& row : setting_rows()) {
+    if (row.name == name) return row;
+    names.push_back(row.name);
+  }
+  throw InputError(fmt::format("what-if: '{}' given; accepted: SETTING=VALUE,... of {}", name,
+                               fmt::join(names, ", ")));
 }
 
-void read_value(WhatIfScheme<WhatIfSettings>& to, std::string_view text, const MemberRow&) {
-  const Scheme* const scheme = find_scheme(text);
-  if (scheme == nullptr || !is_offered(scheme))
-    throw InputError(fmt::format("'{}' given; accepted: ring, allgather, ulysses", text));
-  to.settings.scheme = scheme;
+int most_ranks(const Scenario& recorded) { return std::max(kMostRanks, recorded.job.world_size); }
+
+Straggler slowest_of(const Scenario& scenario) {
+  Straggler slowest;
+  for (const Straggler& one : scenario.stragglers)
+    if (one.speed < slowest.speed) slowest = one;
+  return slowest;
 }
 
-void read_value(WhatIfPace<WhatIfSettings>& to, std::string_view text, const MemberRow& row) {
-  to.settings.scheme = default_scheme();
-  to.settings.pace = text == "in-step" ? Pace::in_step : Pace::buffers;
-  if (to.settings.pace == Pace::buffers) to.settings.kv_buffers = integer_in<int>(text, row.range);
+void set_speed(Scenario& scenario, const Straggler& rank) {
+  std::erase_if(scenario.stragglers, [&](const Straggler& one) { return one.rank == rank.rank; });
+  if (rank.speed != 1) scenario.stragglers.push_back(rank);
 }
 
-void read_value(SharedCores<WhatIfSettings>& to, std::string_view text, const MemberRow& row) {
-  to.settings.cores = text == "own" ? 0 : integer_in<int>(text, row.range);
+std::string settings_of(const Scenario& recorded, const Scenario& wanted) {
+  std::string text;
+  const auto add = [&text](std::string_view name, const auto& before, const auto& after) {
+    if (before != after) text += fmt::format("{}{}={}", text.empty() ? "" : ",", name, after);
+  };
+  const auto factor = [&](std::string_view name, double Rates::*rate) {
+    const double before = recorded.rates.*rate, after = wanted.rates.*rate;
+    add(name, 1.0, before == after ? 1.0 : after / before);
+  };
+  factor("bandwidth", &Rates::bytes_per_s);
+  factor("latency", &Rates::latency_s);
+  factor("flops", &Rates::forward_flops);
+  const Problem &before = recorded.job, &after = wanted.job;
+  add("world-size", before.world_size, after.world_size);
+  add("seqlen", before.shape.seqlen, after.shape.seqlen);
+  add("partition", before.partition.name(), after.partition.name());
+  add("mask", before.mask.name(), after.mask.name());
+  add("scheme", before.scheme_name(), after.scheme_name());
+  if (const std::string buffers = buffers_of(wanted); !buffers.empty())
+    add("kv-buffers", buffers_of(recorded), buffers);
+  if (recorded.cores != wanted.cores)
+    add("cores", "", wanted.cores == 0 ? "own" : std::to_string(wanted.cores));
+  add("jitter", recorded.jitter, wanted.jitter);
+  std::map<int, double> speeds;
+  for (const auto* stragglers : {&recorded.stragglers, &wanted.stragglers})
+    for (const Straggler& one : *stragglers) speeds[one.rank] = speed_of(wanted, one.rank);
+  for (const auto& [rank, speed] : speeds)
+    if (speed != speed_of(recorded, rank)) add("straggler", "", fmt::format("{}:{}", rank, speed));
+  return text;
 }
 
-void read_value(SlowRank<WhatIfSettings>& to, std::string_view text, const MemberRow& row) {
-  const std::size_t colon = text.find(':');
-  if (colon == text.npos) throw InputError(fmt::format("'{}' given; accepted: RANK:SPEED", text));
-  to.settings.slow_rank = integer_in<int>(text.substr(0, colon), {0});
-  to.settings.slowdown = 1 / number_in(text.substr(colon + 1), row.range);
-}
-
-MemberRow row_of(std::string_view name) {
-  MemberRow found("", "");
-  WhatIfSettings any;
-  describe(any, [&](const MemberRow& row, const auto&) {
-    if (row.name == name) found = row;
-  });
-  return found;
-}
-
-int most_ranks(const RunRates& rates) {
-  return std::max(kMostRanks, rates.scenario.job.world_size);
-}
-
-WhatIfSettings settings_of(const RunRates& rates) {
-  const Scenario& recorded = rates.scenario;
-  WhatIfSettings settings;
-  settings.world_size = recorded.job.world_size;
-  settings.partition = recorded.job.partition;
-  settings.mask = recorded.job.mask.name();
-  settings.kv_buffers = recorded.job.kv_buffers;
-  settings.cores = recorded.cores;
-  settings.slow_rank = std::max(rates.slow_rank, 0);
-  settings.slowdown = rates.slowdown;
-  settings.jitter = recorded.jitter;
-  settings.scheme = recorded.job.scheme;
-  settings.pace = recorded.pace;
-  return settings;
-}
-
-void apply(WhatIfSettings& settings, const RunRates& rates, std::string_view text) {
-  read_all(settings, text);
+void apply(Scenario& wanted, const Scenario& recorded, std::string_view text) {
+  read_all(wanted, recorded, text);
   const auto require_at_most = [](std::string_view name, int value, int least, int most) {
     if (value > most)
       throw InputError(fmt::format("what-if {}: '{}' given; accepted: an integer from {} to {}",
                                    name, value, least, most));
   };
-  require_at_most("world-size", settings.world_size, 1, most_ranks(rates));
-  require_at_most("cores", settings.cores, 1, most_ranks(rates));
-  require_at_most("straggler", settings.slow_rank, 0, settings.world_size - 1);
+  const int ranks = wanted.job.world_size;
+  require_at_most("world-size", ranks, 1, most_ranks(recorded));
+  require_at_most("cores", wanted.cores, 1, most_ranks(recorded));
+  for (const Straggler& one : wanted.stragglers)
+    if (speed_of(recorded, one.rank) == 1) require_at_most("straggler", one.rank, 0, ranks - 1);
   try {
-    static_cast<void>(work_of(scenario_of(rates, settings)));
+    static_cast<void>(work_of(wanted));
   } catch (const InputError& error) {
     throw InputError(fmt::format("what-if mask: {}", error.what()));
   }
 }
 
 void check_settings(std::string_view text) {
-  WhatIfSettings settings;
-  read_all(settings, text);
-}
-
-Scenario scenario_of(const RunRates& rates, const WhatIfSettings& settings) {
-  Scenario scenario = rates.scenario;
-  scenario.rates.forward_flops *= settings.flops;
-  scenario.rates.backward_flops *= settings.flops;
-  scenario.rates.bytes_per_s *= settings.bandwidth;
-  scenario.rates.latency_s *= settings.latency;
-  Problem& job = scenario.job;
-  job.world_size = settings.world_size;
-  job.partition = settings.partition;
-  job.mask = MaskSpec::recorded(settings.mask, {});
-  job.kv_buffers = settings.kv_buffers;
-  if (job.scheme != settings.scheme) job.numbers = Problem().numbers;
-  job.scheme = settings.scheme;
-  scenario.pace = settings.pace;
-  scenario.cores = settings.cores;
-  scenario.jitter = settings.jitter;
-  std::erase_if(scenario.stragglers, [&](const Straggler& s) {
-    return s.rank >= settings.world_size || s.rank == settings.slow_rank;
-  });
-  if (settings.slowdown > 1)
-    scenario.stragglers.push_back({settings.slow_rank, 1 / settings.slowdown});
-  return scenario;
+  Scenario any;
+  read_all(any, any, text);
 }
 
 }  // namespace ringscope::viz

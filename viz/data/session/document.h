@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
-#include <string_view>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,9 +19,6 @@
 
 namespace ringscope::viz {
 
-// What the path of a prediction begins with, which is no file.
-inline constexpr std::string_view kPredictedPath = "predicted ";
-
 // Return a number that no other document of this process has.
 inline std::uint64_t next_document_number() {
   static std::atomic<std::uint64_t> last{0};
@@ -31,6 +28,8 @@ inline std::uint64_t next_document_number() {
 struct Document {
   std::uint64_t number = next_document_number();  // by which caches know it
   Trace trace;
+  // Of a prediction: the recording's path, and the settings of What if that predict it from there.
+  std::string predicted_from, predicted_by;
   Axis axis;
   TimelineIndex index;
   std::optional<MaskModel> mask;

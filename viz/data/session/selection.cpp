@@ -51,6 +51,14 @@ std::string words_that_find(const Trace& trace, SliceId id) {
 
 // Return the time of `rank` that is measured; on the step axis each has its own.
 std::pair<std::int64_t, std::int64_t> measured_span(const Session& session, int rank) {
+// Return the first document shown that is a prediction, or null.
+const Document* shown_prediction(const Session& session) {
+  for (const Document& shown : session.documents)
+    if ((session.comparing || &shown == &session.document()) && !shown.predicted_from.empty())
+      return &shown;
+  return nullptr;
+}
+
   const auto [from, to] = std::minmax(session.measure->from, session.measure->to);
   const Axis& axis = session.document().axis;
   return {axis.time_at(session.axis_mode, rank, from), axis.time_at(session.axis_mode, rank, to)};
@@ -222,12 +230,19 @@ std::vector<std::pair<std::string, std::string>> view_of(const Session& session)
     return fmt::format("{}{}", position, steps ? "" : "ns");
   };
   std::vector<std::pair<std::string, std::string>> view = {{"axis", steps ? "steps" : "time"}};
-  if (several && session.difference) view.emplace_back("difference", "");
-  if (session.what_if) view.emplace_back("what-if", "");
+  // What is kept of a prediction is in no file, but What if shows it beside its recording.
+  const Document* const predicted = shown_prediction(session);
+  if (predicted != nullptr)
+    view.emplace_back("what-if", predicted->predicted_by);
+  else if (session.what_if)
+    view.emplace_back("what-if",
+                      settings_of(session.what_if->unmoved_settings(), session.what_if->settings));
+  else if (several && session.difference)
+    view.emplace_back("difference", "");
   if (!session.story().empty() && !several)
     view.emplace_back("story", std::to_string(session.show_story ? session.story_at + 1 : 0));
   if (session.alone && !several) view.emplace_back("panel", name_of(*session.alone));
-  if (session.selected)
+  if (session.selected && predicted == nullptr)
     view.emplace_back("select", words_that_find(document.trace, *session.selected));
   const TimelineView whole = fitted(session.length());
   if (session.view.begin != whole.begin || session.view.end != whole.end)
@@ -243,9 +258,12 @@ std::vector<std::pair<std::string, std::string>> view_of(const Session& session)
 
 std::string view_command(const Session& session) {
   std::string command = shell_word(own_command()) + " view";
-  for (const Document& shown : session.documents)
-    if (session.comparing || &shown == &session.document())
-      command += " " + shell_word(shown.trace.path);
+  if (const Document* const predicted = shown_prediction(session))
+    command += " " + shell_word(predicted->predicted_from);
+  else
+    for (const Document& shown : session.documents)
+      if (session.comparing || &shown == &session.document())
+        command += " " + shell_word(shown.trace.path);
   for (const auto& [flag, value] : view_of(session))
     command += " --" + flag + (value.empty() ? "" : " " + shell_word(value));
   return command;

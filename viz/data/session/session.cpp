@@ -377,8 +377,8 @@ void Session::try_settings(const std::string& settings) {
   show_what_if(true);
   if (!what_if || !what_if->refusal().empty()) return;
   try {
-    WhatIfSettings wanted = what_if->unmoved_settings();
-    apply(wanted, what_if->rates(), settings);
+    Scenario wanted = what_if->unmoved_settings();
+    apply(wanted, what_if->unmoved_settings(), settings);
     what_if->settings = wanted;
   } catch (const InputError&) {  // the panel opens unmoved
   }
@@ -397,7 +397,10 @@ void Session::update_what_if() {
 void Session::keep_prediction() {
   const Prediction* shown = what_if ? what_if->shown() : nullptr;
   if (shown == nullptr || !shown->whole) return;
-  documents.push_back(make_document(shown->document.trace));
+  Document kept = make_document(shown->document.trace);
+  kept.predicted_from = document().trace.path;
+  kept.predicted_by = settings_of(what_if->unmoved_settings(), shown->settings);
+  documents.push_back(std::move(kept));
   compare_all();
   activate(documents.size() - 1);
 }

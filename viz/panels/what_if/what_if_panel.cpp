@@ -92,95 +92,120 @@ int words_row(const PanelContext& context, const char* id, const std::vector<std
   return result;
 }
 
-std::string factor_text(double factor) {
-  return factor == 1 ? "" : fmt::format("  × {}", words_of_factor(factor));
-}
-
-// Offer the recorded mask, the simplest masks and the current one, each once.
-void mask_row(const PanelContext& context, WhatIfSettings& settings, const std::string& recorded) {
-  std::vector<std::string> masks;
+// Offer the recorded mask, simple ones and the current one, each once.
+void mask_row(const PanelContext& context, Problem& job, const MaskSpec& recorded) {
+  std::vector<std::string> masks, words;
   for (const std::string& mask :
-       std::vector<std::string>{recorded, "full", "causal", settings.mask})
-    if (std::find(masks.begin(), masks.end(), mask) == masks.end()) masks.push_back(mask);
-  std::vector<std::string> words;
-  for (const std::string& mask : masks) words.push_back(fitted(context.fonts.small, mask, 110));
-  const auto chosen = std::find(masks.begin(), masks.end(), settings.mask) - masks.begin();
-  const int now = words_row(context, "mask", words, chosen);
-  settings.mask = masks[now];
+       {recorded.name(), std::string("full"), std::string("causal"),
+        fmt::format("causal+window:{}", std::max<Index>(1, job.shape.seqlen / 8)), job.mask.name()})
+    if (std::find(masks.begin(), masks.end(), mask) == masks.end()) {
+      masks.push_back(mask);
+      words.push_back(fitted(context.fonts.small, mask, 110));
+    }
+  const auto before = std::find(masks.begin(), masks.end(), job.mask.name()) - masks.begin();
+  if (const int now = words_row(context, "mask", words, before); now != before)
+    job.mask = MaskSpec::recorded(masks[now], {});
 }
 
-void draw_partition(const PanelContext& context, WhatIfSettings& s, const WhatIfSettings& recorded,
-                    const RunRates& rates) {
+// Offer the schemes that can be chosen, and the recorded and the current one.
+void scheme_row(const PanelContext& context, Scenario& s, const Scenario& recorded) {
+  std::vector<std::pair<std::string, Pace>> ways;
+  std::vector<std::string> words;
+  const auto offer = [&](const Scheme* scheme, std::string name, Pace pace) {
+    if (scheme->course != Course::steps) pace = recorded.pace;
+    const std::pair way(std::move(name), pace);
+    if (std::find(ways.begin(), ways.end(), way) != ways.end()) return;
+    ways.push_back(way);
+    words.push_back(is_offered(scheme) ? words_of_way(scheme, pace) : way.first);
+  };
+  for (const Scheme* const scheme : all_schemes())
+    for (const Pace pace : {Pace::buffers, Pace::in_step})
+      if (is_offered(scheme)) offer(scheme, std::string(name_of(scheme)), pace);
+  offer(recorded.job.scheme, recorded.job.scheme_name(), recorded.pace);
+  const auto is_now = [&](const auto& way) {
+    return way.first == s.job.scheme_name() &&
+           (way.second == s.pace || s.job.scheme->course != Course::steps);
+  };
+  const auto before = std::find_if(ways.begin(), ways.end(), is_now) - ways.begin();
+  const int now = words_row(context, "way", words, before);
+  if (now == before) return;
+  set_scheme(s.job, ways[now].first);
+  s.pace = ways[now].second;
+}
+
+void draw_partition(const PanelContext& context, Scenario& s, const Scenario& recorded) {
+  Problem& job = s.job;
   heading(context, "Partition");
-  integer_row(context, "ranks", row_of("world-size"), 1, most_ranks(rates), s.world_size,
-              recorded.world_size, fmt::format("{}", s.world_size));
-  s.slow_rank = std::min(s.slow_rank, s.world_size - 1);
+  integer_row(context, "ranks", row_of("world-size"), 1, most_ranks(recorded), job.world_size,
+              recorded.job.world_size, fmt::format("{}", job.world_size));
+  double length = job.shape.seqlen;
+  const double was = recorded.job.shape.seqlen;
+  MemberRow positions = row_of("seqlen");
+  positions.in({std::max(1.0, was / 64), std::min(was * 64, positions.range.most)});
+  slider_row(context, "positions", positions, true, length, was, fmt::format("{:.0f}", length));
+  job.shape.seqlen = static_cast<Index>(length);
   std::vector<std::string> words;
   for (const PartitionKind kind : kAllPartitions) words.emplace_back(name_of(kind));
-  s.partition =
-      kAllPartitions[words_row(context, "partition", words, static_cast<int>(s.partition))];
-  mask_row(context, s, recorded.mask);
-  std::vector<std::pair<const Scheme*, Pace>> ways;
-  words.clear();
-  const auto offer = [&](const Scheme* scheme, Pace pace) {
-    ways.emplace_back(scheme, pace);
-    words.push_back(words_of_way(scheme, pace));
-  };
-  for (const Scheme* const scheme : all_schemes()) {
-    if (!is_offered(scheme)) continue;
-    const bool has_paces = scheme->course == Course::steps;
-    offer(scheme, has_paces ? Pace::buffers : recorded.pace);
-    if (has_paces) offer(scheme, Pace::in_step);
-  }
-  if (!is_offered(recorded.scheme)) {
-    ways.emplace_back(recorded.scheme, recorded.pace);
-    words.push_back(rates.scenario.job.scheme_name());
-  }
-  const auto now = std::find_if(ways.begin(), ways.end(), [&](const auto& way) {
-    return way.first == s.scheme && (way.second == s.pace || s.scheme->course != Course::steps);
-  });
-  const auto before = static_cast<int>(now - ways.begin());
-  if (const int way = words_row(context, "way", words, before); way != before)
-    std::tie(s.scheme, s.pace) = ways[way];
-  if (s.scheme->course != Course::steps || s.pace != Pace::buffers) return;
-  const MemberRow row = row_of("kv-buffers");
-  const int most = std::max(static_cast<int>(row.range.most), recorded.kv_buffers);
-  integer_row(context, "KV buffers", row, 2, most, s.kv_buffers, recorded.kv_buffers,
-              fmt::format("{}", s.kv_buffers));
+  const auto before = static_cast<int>(static_cast<PartitionKind>(job.partition));
+  if (const int now = words_row(context, "partition", words, before); now != before)
+    job.partition = kAllPartitions[now];
+  mask_row(context, job, recorded.job.mask);
+  scheme_row(context, s, recorded);
+  if (job.scheme->course != Course::steps || s.pace != Pace::buffers) return;
+  const MemberRow& row = row_of("kv-buffers");
+  const int most = std::max(static_cast<int>(row.range.most), recorded.job.kv_buffers);
+  integer_row(context, "KV buffers", row, 2, most, job.kv_buffers, recorded.job.kv_buffers,
+              fmt::format("{}", job.kv_buffers));
 }
 
-void draw_machine(const PanelContext& context, WhatIfSettings& s, const WhatIfSettings& recorded,
-                  const RunRates& rates) {
-  const Rates& r = rates.scenario.rates;
+// Draw the slider of a rate, which chooses a factor of the recorded one. `says` writes a rate.
+template <class Says>
+void rate_row(const PanelContext& context, const char* name, const char* setting, Scenario& s,
+              const Scenario& recorded, double Rates::*rate, Says&& says) {
+  const double was = recorded.rates.*rate, before = s.rates.*rate / was;
+  double factor = before;
+  slider_row(
+      context, name, row_of(setting), true, factor, 1.0,
+      says(s.rates.*rate) + (factor == 1 ? "" : fmt::format("  × {}", words_of_factor(factor))));
+  if (factor != before) s.rates.*rate = was * factor;
+}
+
+void draw_machine(const PanelContext& context, Scenario& s, const Scenario& recorded) {
+  const auto flops = [](double rate) { return flops_text(rate) + "/s"; };
   heading(context, "Machine");
-  slider_row(context, "FLOP/s", row_of("flops"), true, s.flops, recorded.flops,
-             flops_text(r.forward_flops * s.flops) + "/s" + factor_text(s.flops));
-  slider_row(context, "bandwidth", row_of("bandwidth"), true, s.bandwidth, recorded.bandwidth,
-             bandwidth_text(r.bytes_per_s * s.bandwidth) + factor_text(s.bandwidth));
-  if (r.latency_s > 0)
-    slider_row(context, "latency", row_of("latency"), true, s.latency, recorded.latency,
-               time_text(1e9 * r.latency_s * s.latency) + factor_text(s.latency));
-  int cores = s.cores == 0 ? s.world_size : std::min(s.cores, s.world_size);
-  const int before = cores;
-  const int was = recorded.cores == 0 ? s.world_size : std::min(recorded.cores, s.world_size);
-  integer_row(context, "cores", row_of("cores"), 1, s.world_size, cores, was,
-              cores == s.world_size ? "one for each rank" : fmt::format("{} for all", cores));
-  if (cores != before) s.cores = cores == s.world_size ? 0 : cores;
+  rate_row(context, "FLOP/s", "flops", s, recorded, &Rates::forward_flops, flops);
+  s.rates.backward_flops =
+      recorded.rates.backward_flops * (s.rates.forward_flops / recorded.rates.forward_flops);
+  rate_row(context, "bandwidth", "bandwidth", s, recorded, &Rates::bytes_per_s, bandwidth_text);
+  if (recorded.rates.latency_s > 0)
+    rate_row(context, "latency", "latency", s, recorded, &Rates::latency_s,
+             [](double seconds) { return time_text(1e9 * seconds); });
+  const int ranks = s.job.world_size;
+  const auto shared = [ranks](int cores) { return cores == 0 ? ranks : std::min(cores, ranks); };
+  int cores = shared(s.cores);
+  integer_row(context, "cores", row_of("cores"), 1, ranks, cores, shared(recorded.cores),
+              cores == ranks ? "one for each rank" : fmt::format("{} for all", cores));
+  if (cores != shared(s.cores)) s.cores = cores == ranks ? 0 : cores;
 }
 
-void draw_disturbances(const PanelContext& context, WhatIfSettings& s,
-                       const WhatIfSettings& recorded, const RunRates& rates) {
+void draw_disturbances(const PanelContext& context, Scenario& s, const Scenario& recorded) {
   heading(context, "Disturbances");
   MemberRow jitter = row_of("jitter"), slow = row_of("straggler");
   jitter.range.most = std::max(jitter.range.most, recorded.jitter);
   slider_row(context, "jitter", jitter, false, s.jitter, recorded.jitter, percent_text(s.jitter));
-  slow.in({1, std::max(1 / slow.range.least, rates.slowdown)});
-  slider_row(context, "slow rank", slow, true, s.slowdown, recorded.slowdown,
-             s.slowdown > 1 ? fmt::format("× {}", words_of_factor(s.slowdown)) : "none");
-  if (s.slowdown > 1)
-    integer_row(context, "which", MemberRow("", "", "The slow one"), 0, s.world_size - 1,
-                s.slow_rank, std::min(recorded.slow_rank, s.world_size - 1),
-                fmt::format("rank {}", s.slow_rank));
+  const Straggler was = slowest_of(recorded), before = slowest_of(s);
+  const int last = s.job.world_size - 1;
+  int rank = std::min(before.speed < 1 ? before.rank : was.rank, last);
+  double slowdown = 1 / before.speed;
+  slow.in({1, std::max(1 / slow.range.least, 1 / was.speed)});
+  slider_row(context, "slow rank", slow, true, slowdown, 1 / was.speed,
+             slowdown > 1 ? fmt::format("× {}", words_of_factor(slowdown)) : "none");
+  if (slowdown > 1)
+    integer_row(context, "which", MemberRow("", "", "The slow one"), 0, last, rank,
+                std::min(was.rank, last), fmt::format("rank {}", rank));
+  if (slowdown == 1 / before.speed && rank == before.rank) return;
+  set_speed(s, {before.rank, 1});
+  set_speed(s, {rank, 1 / slowdown});
 }
 
 void draw_what_if_buttons(const PanelContext& context) {
@@ -189,7 +214,7 @@ void draw_what_if_buttons(const PanelContext& context) {
   const Prediction* shown = what_if.shown();
   const float width = (ImGui::GetContentRegionAvail().x - 8) / 2;
   ImGui::Dummy({1, 4});
-  ImGui::BeginDisabled(what_if.settings == what_if.unmoved_settings());
+  ImGui::BeginDisabled(settings_of(what_if.unmoved_settings(), what_if.settings).empty());
   if (ImGui::Button("As recorded", {width, 0})) what_if.settings = what_if.unmoved_settings();
   ImGui::EndDisabled();
   ImGui::SameLine(0, 8);
@@ -217,13 +242,12 @@ void draw_remarks(const PanelContext& context, const std::vector<std::string>& r
 // Draw the settings into the ImGui window that the caller has begun.
 void draw_what_if_controls(const PanelContext& context) {
   WhatIf& what_if = *context.session.what_if;
-  const WhatIfSettings recorded = what_if.unmoved_settings();
-  const RunRates& rates = what_if.rates();
-  draw_partition(context, what_if.settings, recorded, rates);
-  draw_machine(context, what_if.settings, recorded, rates);
-  draw_disturbances(context, what_if.settings, recorded, rates);
+  const Scenario recorded = what_if.unmoved_settings();
+  draw_partition(context, what_if.settings, recorded);
+  draw_machine(context, what_if.settings, recorded);
+  draw_disturbances(context, what_if.settings, recorded);
   draw_what_if_buttons(context);
-  if (context.session.what_if) draw_remarks(context, rates.remarks);
+  if (context.session.what_if) draw_remarks(context, what_if.rates().remarks);
 }
 
 // ---
