@@ -308,7 +308,7 @@ void draw_slices(const PanelContext& context, Kept& kept) {
       const Slice& slice = trace.slice(id);
       ImGui::TableNextColumn();
       ImGui::PushID(i);
-      if (ImGui::Selectable(slice_title(trace, slice).c_str(), session.selected == id,
+      if (ImGui::Selectable(slice_title(trace, id).c_str(), session.selected == id,
                             ImGuiSelectableFlags_SpanAllColumns))
         session.reveal(id);
       ImGui::PopID();

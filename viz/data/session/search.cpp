@@ -10,6 +10,7 @@
 
 #include "core/base/text.h"
 
+#include "viz/data/analysis/wait_reason.h"
 namespace ringscope::viz {
 namespace {
 
@@ -133,21 +134,6 @@ std::optional<SliceId> attended_after(const Trace& trace, SliceId wait) {
   return find_slice(trace, trace.rank_of_row(wait.row), RingLane::compute, [&](const Slice& s) {
     return s.pass == about.pass && s.begin_ns >= about.end_ns;
   });
-}
-
-// Return the last message of its kind that had come from the awaited rank when the wait ended.
-std::optional<SliceId> message_that_ended(const Trace& trace, SliceId wait) {
-  const Slice& about = trace.slice(wait);
-  std::optional<SliceId> last;
-  const std::uint32_t row = trace.row_of(trace.rank_of_row(wait.row), RingLane::recv);
-  const std::span<const Slice> received = trace.slices(row);
-  for (std::uint32_t i = 0; i < received.size(); ++i) {
-    const Slice& s = received[i];
-    if (s.pass == about.pass && s.payload == about.payload && s.peer() == about.peer() &&
-        s.end_ns <= about.end_ns && (!last || s.end_ns >= trace.slice(*last).end_ns))
-      last = SliceId{row, i};
-  }
-  return last;
 }
 
 // Take one step along the ring: a send leads to its receive, that to the computation with the

@@ -30,6 +30,13 @@ std::string title_of(const Trace& trace) {
                      way_of(info), training);
 }
 
+std::string name_of_message(const Trace& trace, const Slice& message) {
+  const std::string_view what =
+      travel_of(trace.info).name_of(message.pass, message.payload, message.src, message.dst);
+  if (what == "heads") return std::string(what);  // a rank sends those of all
+  return fmt::format("{} {}", what, message.kv_owner);
+}
+
 bool is_unrecorded(const Trace& trace, int rank) {
   constexpr std::size_t kMany = 16;
   return trace.is_ring && trace.info.is_whole() && trace.ranks.size() > kMany &&

@@ -39,6 +39,9 @@ void for_each_slice(const Trace& trace, RingLane lane, Each&& each) {
 // Return a title for people: "contiguous · causal · 4 ranks", or the file's name.
 std::string title_of(const Trace& trace);
 
+// Name what a message carries: "KV 2", "dKV 2", "heads".
+std::string name_of_message(const Trace& trace, const Slice& message);
+
 // Return what is unusual about the way blocks moved (" · allgather", " · 3 buffers"), or "".
 std::string way_of(const RunInfo& run);
 

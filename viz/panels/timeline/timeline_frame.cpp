@@ -1,5 +1,4 @@
 #include "viz/panels/timeline/timeline_frame.h"
-#include "core/ring/scheme.h"
 
 #include <fmt/format.h>
 #include <imgui_internal.h>
@@ -10,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "viz/data/analysis/wait_reason.h"
 #include "viz/data/session/format.h"
 
 namespace ringscope::viz {
@@ -283,14 +283,14 @@ std::string position_name(const TimelineFrame& frame, double position) {
                       : fmt::format("{} · {} %", step_name(axis, step), percent);
 }
 
-std::string slice_title(const Trace& trace, const Slice& slice) {
+std::string slice_title(const Trace& trace, SliceId id) {
+  const Slice& slice = trace.slice(id);
   const bool named = slice.lane == Kind::communication || slice.lane == Kind::other;
   if (!trace.is_ring || named) return std::string(trace.name(slice));
-  if (slice.lane == Kind::wait) return fmt::format("wait for {}", slice.peer());
+  if (slice.lane == Kind::wait) return "wait for " + words_of_awaited(trace, id);
   if (slice.lane == Kind::compute) return fmt::format("KV {}", slice.kv_owner);
-  return fmt::format("{} {} {} {}",
-                     travel_of(trace.info).name_of(slice.pass, slice.payload, slice.src, slice.dst),
-                     slice.kv_owner, preposition(slice.lane), slice.peer());
+  return fmt::format("{} {} {}", name_of_message(trace, slice), preposition(slice.lane),
+                     slice.peer());
 }
 
 void draw_timeline(const PanelContext& context) {

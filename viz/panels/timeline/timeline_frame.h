@@ -100,8 +100,8 @@ constexpr std::string_view preposition(Kind kind) {
   constexpr std::string_view names[kKindCount] = {"", "to", "from", "for", "", ""};
   return names[static_cast<int>(kind)];
 }
-// Name a slice briefly: "KV 2", "dKV 2 to 3", "wait for 1", or its own name.
-std::string slice_title(const Trace& trace, const Slice& slice);
+// Name a slice briefly: "KV 2", "dKV 2 to 3", "wait for rank 1", or its own name.
+std::string slice_title(const Trace& trace, SliceId id);
 
 // timeline_labels.cpp
 void draw_slice_labels(const TimelineFrame& frame);

@@ -7,6 +7,7 @@
 
 #include "core/ring/scheme.h"
 #include "viz/data/analysis/findings.h"
+#include "viz/data/analysis/wait_reason.h"
 #include "viz/data/session/format.h"
 #include "viz/panels/timeline/timeline_frame.h"
 
@@ -15,6 +16,7 @@ namespace {
 
 constexpr float kLabelPad = 4;
 constexpr float kLowestLabelled = 12;  // lower rows have no words
+constexpr float kRoomForReasons = 200;
 constexpr std::uint32_t kMostLabelledInRow =
     5000;                                      // a row with more slices in view has no wide ones
 constexpr std::size_t kMostCharacters = 3000;  // per frame, because every character is a rectangle
@@ -29,7 +31,7 @@ std::string label_of(const TimelineFrame& frame, SliceId id, ImFont* font, float
   const auto fits = [&](std::string_view text) {
     return text.size() * kNarrowestCharacter < width && text_width(font, text) <= width;
   };
-  const std::string title = slice_title(frame.trace(), slice);
+  const std::string title = slice_title(frame.trace(), id);
   if (!frame.trace().is_ring) return width >= 24 ? fitted(font, title, width) : "";
   const int step = frame.step_of(slice);
   const bool is_last_wait = slice.lane == Kind::wait && frame.trace().info.is_whole();
@@ -38,16 +40,27 @@ std::string label_of(const TimelineFrame& frame, SliceId id, ImFont* font, float
         "{} · {} · {}", title, step >= 0 ? step_name(frame.document.axis, step) : kNothingLeft,
         time_text(slice.duration_ns()));
     const std::vector<SliceId>& unfinished = frame.document.unfinished;
-    const std::string in_vain = all + " · in vain";
-    if (std::find(unfinished.begin(), unfinished.end(), id) != unfinished.end() && fits(in_vain))
-      return in_vain;
+    std::string more;
+    if (std::find(unfinished.begin(), unfinished.end(), id) != unfinished.end()) {
+      more = all + " · in vain";
+    } else if (slice.lane == Lane::wait && width > kRoomForReasons) {
+      for (const std::string& reason : reasons_of_wait(frame.trace(), id)) {
+        if (const std::string longer = (more.empty() ? all : more) + " · " + reason; fits(longer))
+          more = longer;
+        else if (more.empty())
+          more = reason;  // says more than how long it takes
+        else
+          break;
+      }
+    }
+    if (!more.empty() && fits(more)) return more;
     if (fits(all)) return all;
   }
   if (fits(title)) return title;
   std::string brief;
   if (slice.lane == Kind::compute)
     brief = fmt::format("{}", slice.kv_owner);
-  else if (!preposition(slice.lane).empty())
+  else if (!preposition(slice.lane).empty() && slice.peer() != frame.rank_of(id.row))
     brief = fmt::format("{} {}", preposition(slice.lane), slice.peer());
   else if (slice.part >= 0)
     brief = title.substr(0, title.find(" ("));  // without the pass
@@ -386,10 +399,10 @@ void draw_gutter(const TimelineFrame& frame, const Box& gutter) {
 
 std::string slice_headline(const Trace& trace, SliceId id) {
   const Slice& slice = trace.slice(id);
-  if (!trace.is_ring) return slice_title(trace, slice);
-  if (slice.lane == Kind::wait) return fmt::format("waits for {}", rank_text(trace, slice.peer()));
+  if (!trace.is_ring) return slice_title(trace, id);
+  if (slice.lane == Kind::wait) return "waits for " + words_of_awaited(trace, id);
   constexpr const char* kVerbs[kKindCount] = {"computes on ", "sends ", "receives ", "", "", ""};
-  return kVerbs[static_cast<int>(slice.lane)] + slice_title(trace, slice);
+  return kVerbs[static_cast<int>(slice.lane)] + slice_title(trace, id);
 }
 
 Pairs slice_facts(const Trace& trace, SliceId id) {
@@ -406,6 +419,9 @@ Pairs slice_facts(const Trace& trace, SliceId id) {
   if (slice.bytes > 0) {
     rows.emplace_back("bytes", bytes_text(slice.bytes));
     if (slice.moved_ns > 0) rows.emplace_back("on its way for", time_text(slice.moved_ns));
+  const char* why = "why";
+  for (const std::string& reason : reasons_of_wait(trace, id))
+    rows.emplace_back(std::exchange(why, ""), reason);
     if (const auto rate =
             per_second(slice.bytes, slice.moved_ns > 0 ? slice.moved_ns : slice.duration_ns()))
       rows.emplace_back("bandwidth", bandwidth_text(*rate));
