@@ -45,7 +45,8 @@ void draw_failure(const PanelContext& context) {
   else if (end.rank >= 0)
     where += fmt::format(" on rank {}", end.rank);
   if (end.step >= 0)
-    where += fmt::format("{} step {}", end.rank >= 0 && !circle ? "," : " at", end.step);
+    where += fmt::format("{} {}", end.rank >= 0 && !circle ? "," : " at",
+                         words_of_failed_step(document.trace, document.unfinished));
   x += draw_text(context.fonts.strong, {x, y}, {0, 0.5f}, palette.warning, where, box.x1 - x) + 14;
   std::string message = end.message;
   std::replace_if(

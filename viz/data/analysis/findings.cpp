@@ -356,6 +356,14 @@ std::optional<std::int64_t> last_seen_ns(const Trace& trace, int rank) {
   return trace.slice(*last).end_ns;
 }
 
+std::string words_of_failed_step(const Trace& trace, const std::vector<SliceId>& waits) {
+  const RunEnd& end = *trace.info.failure;
+  for (const SliceId id : waits)
+    if (const int next = trace.slice(id).step; is_of(id, trace, end.rank) && next > end.step)
+      return fmt::format("hop from step {} to step {}", end.step, next);
+  return fmt::format("step {}", end.step);
+}
+
 std::optional<FailurePlace> failure_place(const Trace& trace, const std::vector<SliceId>& waits) {
   if (!trace.info.failure) return std::nullopt;
   const int rank = trace.info.failure->rank;

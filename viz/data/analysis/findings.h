@@ -108,6 +108,10 @@ struct FailurePlace {
 // well.
 std::optional<FailurePlace> failure_place(const Trace& trace, const std::vector<SliceId>& waits);
 
+// Return at which step a run failed: "step 1", or "hop from step 1 to step 2" where that rank waits
+// for what it would have attended at step 2.
+std::string words_of_failed_step(const Trace& trace, const std::vector<SliceId>& waits);
+
 // Return where a rank's last slice ends in a recording of ours; nullopt if it has none.
 std::optional<std::int64_t> last_seen_ns(const Trace& trace, int rank);
 
