@@ -323,6 +323,32 @@ TEST(Meanings, ComeFromTheGlossary) {
   EXPECT_EQ(meaning_of(""), "");
 }
 
+// A tooltip is as wide as what it says now, whatever the one before it said.
+TEST(Tooltip, NothingInItIsCutOff) {
+  static std::string value;
+  Stage stage(
+      [](const PanelContext& context) {
+        draw_tooltip(context, "tile", {{"pairs", value}}, "tile");
+      },
+      documents_of(empty_trace()));
+  for (const std::size_t length : {1, 40, 3, 30}) {
+    value = std::string(length, 'w');
+    stage.hover({10, 10});
+    const ImDrawData& data = *ImGui::GetDrawData();
+    for (int i = 0; i < data.CmdListsCount; ++i) {
+      const ImDrawList& list = *data.CmdLists[i];
+      if (!std::string(list._OwnerName).starts_with("##Tooltip")) continue;
+      for (const ImDrawCmd& command : list.CmdBuffer)
+        for (unsigned k = 0; k < command.ElemCount; ++k) {
+          const int index = list.IdxBuffer[static_cast<int>(command.IdxOffset + k)];
+          EXPECT_LE(list.VtxBuffer[index].pos.x, command.ClipRect.z + 1) << length;
+        }
+    }
+    EXPECT_NE(svg_of(data, 800, 600).find(">" + value + "<"), std::string::npos);
+    EXPECT_NE(svg_of(data, 800, 600).find(">tile<"), std::string::npos);
+  }
+}
+
 // 32 ranks on 4 nodes; rank 21 takes twice as long.
 Trace a_slow_rank_of_many() {
   HandMade made(32);
@@ -354,6 +380,32 @@ TEST(RankMap, WhatDiffersComesFirstAndClicksLeadToItsSlice) {
   EXPECT_LT(away(at(cells.y0 + 6)), 60);
   EXPECT_GT(away(at(cells.y0 + 20)), 120);  // the others are quiet
   stage.click(first);
+// A tooltip is as wide as what it says now, whatever the one before it said.
+TEST(Tooltip, NothingInItIsCutOff) {
+  static std::string value;
+  Stage stage(
+      [](const PanelContext& context) {
+        draw_tooltip(context, "tile", {{"pairs", value}}, "tile");
+      },
+      documents_of(empty_trace()));
+  for (const std::size_t length : {1, 120, 3, 80}) {
+    value = std::string(length, 'w');
+    stage.hover({10, 10});
+    const ImDrawData& data = *ImGui::GetDrawData();
+    for (int i = 0; i < data.CmdListsCount; ++i) {
+      const ImDrawList& list = *data.CmdLists[i];
+      if (!std::string(list._OwnerName).starts_with("##Tooltip")) continue;
+      for (const ImDrawCmd& command : list.CmdBuffer)
+        for (unsigned k = 0; k < command.ElemCount; ++k) {
+          const int index = list.IdxBuffer[static_cast<int>(command.IdxOffset + k)];
+          EXPECT_LE(list.VtxBuffer[index].pos.x, command.ClipRect.z + 1) << length;
+        }
+    }
+    EXPECT_NE(svg_of(data, 800, 600).find(">" + value + "<"), std::string::npos);
+    EXPECT_NE(svg_of(data, 800, 600).find(">tile<"), std::string::npos);
+  }
+}
+
   EXPECT_TRUE(session.overview);
   expect_in_slice(session, AxisMode::time, 21, 4);
   stage.click(first);  // the second click of two

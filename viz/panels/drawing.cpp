@@ -290,21 +290,26 @@ void draw_meaning(const PanelContext& context, std::string_view text) {
 
 void draw_tooltip(const PanelContext& context, std::string_view title, const Pairs& rows,
                   std::string_view term) {
+  constexpr float kGap = 12, kMeaning = 320;
+  ImFont* const small = context.fonts.small;
+  float names = 0, values = 0;
+  for (const auto& [name, value] : rows) {
+    names = std::max(names, text_width(small, name) + kGap);
+    values = std::max(values, text_width(small, value));
+  }
   ImGui::BeginTooltip();
   write(context.fonts.text, context.palette.text, std::string(title));
-  ImGui::PushFont(context.fonts.small);
-  if (!rows.empty() && ImGui::BeginTable("facts", 2, ImGuiTableFlags_SizingFixedFit)) {
-    for (const auto& [name, value] : rows) {
-      ImGui::TableNextColumn();
-      ImGui::TextDisabled("%s", name.c_str());
-      ImGui::TableNextColumn();
-      ImGui::TextUnformatted(value.c_str());
-    }
-    ImGui::EndTable();
+  for (const auto& [name, value] : rows) {
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    draw_label(context, at, {0, 0}, name);
+    draw_text(small, {at.x + names, at.y}, {0, 0}, context.palette.text, value);
+    ImGui::Dummy({names + values, line_step(small) - ImGui::GetStyle().ItemSpacing.y});
   }
-  ImGui::PopFont();
-  if (const std::string meaning = meaning_of(term); !meaning.empty())
-    write(context.fonts.small, context.palette.text_dim, meaning, 320);
+  if (const std::string meaning = meaning_of(term); !meaning.empty()) {
+    ImGui::Spacing();
+    write(small, context.palette.text, std::string(term));
+    write(small, context.palette.text_dim, meaning, kMeaning);
+  }
   ImGui::EndTooltip();
 }
 
