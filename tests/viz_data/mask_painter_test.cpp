@@ -255,5 +255,17 @@ TEST(MaskProgress, OfNothing) {
   EXPECT_TRUE(AttendedOrder(Trace{}).progress_at(RingMoment{}).done.empty());
 }
 
+// A picture shows a few hundred stripes; with more of them every pixel is a mixture of all ranks.
+TEST(MaskModel, ManyStripesMixRanks) {
+  const auto mixes = [](PartitionKind kind, Index seqlen) {
+    return MaskModel{MaskSpec::parse("causal"), {kind, seqlen, 4}}.mixes_ranks();
+  };
+  EXPECT_FALSE(mixes(PartitionKind::striped, 64));
+  EXPECT_TRUE(mixes(PartitionKind::striped, 4096));
+  EXPECT_TRUE(mixes(PartitionKind::fold, 4096));
+  EXPECT_FALSE(mixes(PartitionKind::zigzag, 4096));
+  EXPECT_FALSE(mixes(PartitionKind::contiguous, 4096));
+}
+
 }  // namespace
 }  // namespace ringscope::viz

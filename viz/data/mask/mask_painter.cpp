@@ -146,6 +146,13 @@ Place place_of(const Partition& partition, MaskOrder order, Index at) {
 
 }  // namespace
 
+bool MaskModel::mixes_ranks() const {
+  constexpr Index kMostStripes = 256;  // that a picture shows
+  const LocalRows rows = partition.rows_of(0);
+  const Index runs = rows.stride() != 1 ? rows.size() : rows.num_runs(0, rows.size());
+  return runs * partition.world_size > kMostStripes;
+}
+
 void paint_mask(const MaskModel& model, const MaskPaint& paint, Image& image) {
   if (image.width <= 0 || image.height <= 0) return;
   const int ranks = model.partition.world_size;

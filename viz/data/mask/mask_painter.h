@@ -25,6 +25,9 @@ struct MaskModel {
   Region region(const Mask& m, int rank, int owner) const {
     return {m, partition.queries_of(rank), partition.rows_of(owner)};
   }
+  // Return whether a picture in the sequence's order mixes the colours of all ranks in every pixel,
+  // because their rows lie too scattered in it.
+  bool mixes_ranks() const;
 };
 std::optional<MaskModel> mask_model(const Trace& trace);
 

@@ -95,8 +95,9 @@ Session::Session(std::vector<Document> opened) : documents(std::move(opened)) {
 }
 
 // Begin with all ranks at once if they are many, in the figure that shows what cost the most, or how
-// recordings differ.
+// recordings differ, and with the order in which the mask's colours tell ranks apart.
 void Session::begin_with_overview() {
+  if (document().mask && document().mask->mixes_ranks()) mask_order = MaskOrder::local;
   show_overview(document().trace.ranks.size() > kMostInSlices);
   if (overview) heat_metric = comparing ? 2 : telling_metric(document().balance, document().why);
 }
