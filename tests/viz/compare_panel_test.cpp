@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <regex>
 #include <tuple>
 
 #include "tests/viz/hands.h"
@@ -76,6 +77,25 @@ TEST(ComparePanel, ColoursShareOneScale) {
   EXPECT_EQ(color(zigzag, 0, 1), color(zigzag, 3, 1));
   EXPECT_NE(color(contiguous, 0, 1), color(contiguous, 3, 1));
   EXPECT_NE(color(contiguous, 3, 1), color(zigzag, 3, 1));  // a whole block against half of one
+}
+
+// All of eight ranks have their names beside each timeline, and of more every second one.
+TEST(ComparePanel, RanksAreNamedEvenly) {
+  const std::regex name("<text x=\"([0-9.-]+)\" y=\"([0-9.-]+)\"[^>]*>rank ([0-9]+)<");
+  for (const auto& [ranks, every] : {std::pair(8, 1), {16, 2}}) {
+    Person person(session_of(ring_trace(ranks), ring_trace(ranks, "zigzag")), 1280, 720);
+    const Box strip = box_of(person.viewer.textures, "timeline.strip0");
+    const std::string svg = svg_of(person.rest(), 1280, 720);
+    std::vector<int> named;
+    for (std::sregex_iterator at(svg.begin(), svg.end(), name), end; at != end; ++at) {
+      const ImVec2 place(std::stof((*at)[1]), std::stof((*at)[2]));
+      if (strip.contains({place.x + kTimelineStripGutter, place.y - 4}) && place.x < strip.x0)
+        named.push_back(std::stoi((*at)[3]));
+    }
+    std::vector<int> all;
+    for (int rank = 0; rank < ranks; rank += every) all.push_back(rank);
+    EXPECT_EQ(named, all);
+  }
 }
 
 // In the whole viewer: a click on a cell goes there in all recordings, one on a title shows that

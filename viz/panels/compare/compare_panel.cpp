@@ -220,7 +220,8 @@ void draw_columns(const PanelContext& context, ImVec2 room) {
   const float figures = line * static_cast<float>(session.comparison.figures.size());
   const float left = room.y - kTitle - heat - kStripRuler - figures - 8 * (kRowPad + kGap) - 2;
   const float mask = std::floor(std::clamp(left * 0.6f, 84.0f, std::min(wide * 0.6f, 300.0f)));
-  const float strip = std::floor(std::clamp(left - mask, std::min(56.0f, 14 * ranks + 20), 240.0f));
+  const float strip =
+      std::floor(std::clamp(left - mask, std::clamp(14 * ranks, 34.0f, 112.0f), 240.0f));
 
   ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(kPad, kRowPad));
   constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_ScrollX | ImGuiTableFlags_ScrollY |

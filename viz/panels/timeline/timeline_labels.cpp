@@ -351,13 +351,19 @@ void draw_gutter(const TimelineFrame& frame, const Box& gutter) {
   const bool lanes = columns.lanes > 0 && columns.width() <= gutter.width();
   const float rank_room = lanes ? columns.ranks : gutter.width() - kRankSwatch - 2 * kLabelPad;
   const float line = font_height(font) + 1;
+  // Where ranks are lower than their names, every so many of them have one.
+  const auto& ranks = frame.layout.ranks;
+  const float pitch = frame.layout.content_height / std::max<float>(ranks.size(), 1);
+  const auto every =
+      static_cast<std::size_t>(std::max(1.0f, std::ceil(line / std::max(pitch, 0.1f))));
   float last_name = gutter.y0 - line;                                     // names must not overlap
   std::vector<int> failed = circle_of(trace, frame.document.unfinished);  // nobody's fault alone
   if (failed.empty() && trace.info.failure) failed = {trace.info.failure->rank};
   draw_list().PushClipRect(gutter.min(), gutter.max(), true);
-  for (const RankPlace& place : frame.layout.ranks) {
+  for (const RankPlace& place : ranks) {
     const float y0 = frame.y_at(place.y);
     const float y1 = y0 + place.height;
+    const bool named = every == 1 || static_cast<std::size_t>(&place - ranks.data()) % every == 0;
     if (y1 < gutter.y0 || y0 > gutter.y1) continue;
     const bool selected = frame.active && session.selected_rank == place.rank;
     if (selected) fill({gutter.x0, y0, gutter.x1, y1}, with_alpha(palette.selection, 0.18));
@@ -371,7 +377,7 @@ void draw_gutter(const TimelineFrame& frame, const Box& gutter) {
         std::min((std::max(y0, gutter.y0) + std::min(y1, gutter.y1)) / 2, gutter.y1 - line / 2),
         gutter.y0 + line / 2);
     // Of a rank that is nearly scrolled away, the name would take the room of the next one's.
-    if (middle - last_name >= line && (y0 >= gutter.y0 || y1 - gutter.y0 >= line)) {
+    if (named && middle - last_name >= line - 2 && (y0 >= gutter.y0 || y1 - gutter.y0 >= line)) {
       const std::string& name = trace.ranks[place.rank].name;
       const float x = gutter.x0 + kRankSwatch + kLabelPad;
       const auto is_failed = std::find(failed.begin(), failed.end(), place.rank);
@@ -413,15 +419,15 @@ Pairs slice_facts(const Trace& trace, SliceId id) {
   if ((!trace.is_ring || kernel_part(slice)) && !lane.name.empty())
     rows.emplace_back("lane", lane.name);
   add_ring_fields(trace, id, rows);
+  const char* why = "why";
+  for (const std::string& reason : reasons_of_wait(trace, id))
+    rows.emplace_back(std::exchange(why, ""), reason);
   rows.emplace_back("duration", time_text(slice.duration_ns()));
   rows.emplace_back("begins at", time_text(slice.begin_ns - trace.begin_ns));
   if (trace.is_ring && slice.lane == Kind::compute) add_work(slice, rows);
   if (slice.bytes > 0) {
     rows.emplace_back("bytes", bytes_text(slice.bytes));
     if (slice.moved_ns > 0) rows.emplace_back("on its way for", time_text(slice.moved_ns));
-  const char* why = "why";
-  for (const std::string& reason : reasons_of_wait(trace, id))
-    rows.emplace_back(std::exchange(why, ""), reason);
     if (const auto rate =
             per_second(slice.bytes, slice.moved_ns > 0 ? slice.moved_ns : slice.duration_ns()))
       rows.emplace_back("bandwidth", bandwidth_text(*rate));
