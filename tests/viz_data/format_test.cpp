@@ -83,7 +83,7 @@ TEST(Format, FactsOfARun) {
   EXPECT_EQ(facts_of(run, false), (Facts{{"made by", "recorded on cpu"},
                                          {"pass", "forward"},
                                          {"sequence", "2 x 4096"},
-                                         {"heads", "8 of 64"},
+                                         {"heads", "8 x 64"},
                                          {"dtype", "f32"}}));
   run.backend = "profile";
   run.lacks_shape = true;
@@ -108,7 +108,7 @@ TEST(Format, FactsOfARun) {
   EXPECT_EQ(facts_of(run, true), (Facts{{"made by", "simulated"},
                                         {"pass", "forward and backward"},
                                         {"sequence", "2 x 4096"},
-                                        {"heads", "8 of 64, 2 of keys"},
+                                        {"heads", "8 x 64, 2 of keys and values"},
                                         {"dtype", "f32"},
                                         {"hardware", "H100"},
                                         {"links", "NVLink4, between nodes IB NDR"},

@@ -74,9 +74,9 @@ std::vector<std::pair<std::string, std::string>> facts_of(const RunInfo& run, bo
   if (!run.lacks_shape) {
     add("sequence", fmt::format("{} x {}", shape.batch, shape.seqlen));
     add("heads", shape.num_heads == shape.num_heads_kv
-                     ? fmt::format("{} of {}", shape.num_heads, shape.head_dim)
-                     : fmt::format("{} of {}, {} of keys", shape.num_heads, shape.head_dim,
-                                   shape.num_heads_kv));
+                     ? fmt::format("{} x {}", shape.num_heads, shape.head_dim)
+                     : fmt::format("{} x {}, {} of keys and values", shape.num_heads,
+                                   shape.head_dim, shape.num_heads_kv));
   }
   if (run.backend != "profile") add("dtype", run.dtype);
   if (run.machine) {
