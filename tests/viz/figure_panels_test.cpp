@@ -77,6 +77,20 @@ TEST(RingPanel, ClickSelectsARankAndClickBesidesClears) {
 }
 
 // At step 2 the tile of rank r shows KV (r - 2) mod 4: its frame has that owner's colour.
+// A tile's name is one text, whose ground is that of the tile above the bar.
+TEST(RingPanel, ANameLiesOnOneGround) {
+  Stage stage(draw_ring, documents_of(ring_trace(4)), 600, 600);
+  stage.session.set_axis_mode(AxisMode::steps);
+  stage.session.seek(1.5);
+  stage.picture();
+  const std::string svg = svg_of(*ImGui::GetDrawData(), 600, 600);
+  for (const char* name : {">KV 0<", ">KV 3<"}) {
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = svg.find(name, at)) != svg.npos; ++at) ++count;
+    EXPECT_EQ(count, 1u) << name;
+  }
+}
+
 TEST(RingPanel, TilesHaveTheColourOfTheBlockHeld) {
   Stage stage(draw_ring, documents_of(ring_trace(4)), 600, 600);
   const RingLayout ring = ring_layout(stage.box(), 4);

@@ -170,8 +170,8 @@ void apply_style(ImGuiStyle& style, const Palette& palette, Theme theme) {
   set_three(ImGuiCol_Button, shaded(0.07), shaded(0.14), tinted(0.45));
   set_three(ImGuiCol_Header, tinted(0.25), tinted(0.35), tinted(0.45));
   set(ImGuiCol_CheckMark, palette.accent);
-  set(ImGuiCol_SliderGrab, with_alpha(palette.accent, 0.5));  // a slider's text lies over it
-  set(ImGuiCol_SliderGrabActive, with_alpha(palette.accent, 0.7));
+  set(ImGuiCol_SliderGrab, with_alpha(palette.accent, 0.35));  // a slider's text lies over it
+  set(ImGuiCol_SliderGrabActive, with_alpha(palette.accent, 0.5));
   set_three(ImGuiCol_Separator, palette.panel_border, tinted(0.5), palette.accent);
   set(ImGuiCol_ScrollbarBg, with_alpha(palette.panel, 0));
   set_three(ImGuiCol_ScrollbarGrab, shaded(0.18), shaded(0.28), shaded(0.38));

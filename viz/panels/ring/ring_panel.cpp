@@ -334,7 +334,8 @@ void draw_rank(const RingPicture& picture, int rank) {
         now.waiting_for == rank ? "its own hop" : fmt::format("waits for {}", now.waiting_for));
 }
 
-// Draw the block that a rank holds, filled from the left by the fraction attended so far.
+// Draw the block that a rank holds. A bar at its lower edge is as long as the share attended so far, so
+// that its name has one ground.
 void draw_held(const RingPicture& picture, int rank) {
   const RingLayout& ring = picture.layout;
   const Palette& palette = picture.context.palette;
@@ -343,32 +344,25 @@ void draw_held(const RingPicture& picture, int rank) {
   const Color color = picture.owner(now.held);
   const Box box = ring.tile(rank);
   const float rounding = std::min(4.0f, ring.tile_h * 0.2f);
-  const bool over = now.doing == RankMoment::finished;
   if (now.pass == Pass::backward && ring.disc >= 8)
     outline({box.x0 + 3, box.y0 + 3, box.x1 + 3, box.y1 + 3}, with_alpha(color, 0.7), rounding, 1);
   // A block that has not arrived is drawn as an empty place without a name, because another rank
   // still holds the block.
   const bool awaited = now.awaits();
   fill(box, mix(palette.panel, color, awaited ? 0.06 : 0.3), rounding);
-  const float split = box.x0 + box.width() * static_cast<float>(std::clamp(now.progress, 0.0, 1.0));
-  if (split > box.x0 + 0.5f) {
-    draw_list().PushClipRect(box.min(), {split, box.y1}, true);
-    fill(box, over ? mix(palette.panel, color, 0.75) : color, rounding);
+  const std::string label = picture.come(now.held);
+  const bool named = !awaited && ring.tile_h >= 13 &&
+                     text_width(picture.context.fonts.small, label) <= box.width() - 2;
+  const float bar = named ? box.y1 - std::max(3.0f, 0.25f * box.height()) : box.y0;
+  if (const ImVec2 end = box.at(std::clamp(now.progress, 0.0, 1.0), 1); end.x > box.x0 + 0.5f) {
+    draw_list().PushClipRect({box.x0, bar}, end, true);
+    fill(box, color, rounding);
     draw_list().PopClipRect();
   }
   outline(box, with_alpha(color, awaited ? 0.5 : 1), rounding, 1);
-  const std::string label = picture.come(now.held);
-  ImFont* font = picture.context.fonts.small;
-  const float width = text_width(font, label);
-  if (awaited || width > box.width() - 2 || ring.tile_h < 13) return;
-  // Choose the letters' colour separately for the filled part and for the rest.
-  const ImVec2 middle = box.center();
-  draw_list().PushClipRect(box.min(), {split, box.y1}, true);
-  draw_text(font, middle, {0.5f, 0.5f}, ink_on(color), label);
-  draw_list().PopClipRect();
-  draw_list().PushClipRect({split, box.y0}, box.max(), true);
-  draw_text(font, middle, {0.5f, 0.5f}, palette.text, label);
-  draw_list().PopClipRect();
+  if (named)
+    draw_text(picture.context.fonts.small, {box.center().x, (box.y0 + bar) / 2 + 1}, {0.5f, 0.5f},
+              palette.text, label);
 }
 
 // Draw an arrow from each rank that waits in vain to the rank that it waits for.
