@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "tests/viz/panel_stage.h"
+#include "viz/data/session/format.h"
 #include "viz/panels/balance/balance_heatmap.h"
 #include "viz/panels/layouts.h"
 
@@ -129,6 +130,22 @@ TEST(RingPanel, StepsWithoutHopsHaveNoArrows) {
     const std::set<Color> before = between(0);
     EXPECT_EQ(between(175) != before, has_arrows) << scheme;
   }
+}
+
+// Links between nodes are not averaged with those inside: 4096 bytes take 1 us there and 8 us here.
+TEST(RingPanel, LinksOfNodesAreToldApart) {
+  HandMade made(4);
+  made.recording().info.machine.emplace().nodes = 2;
+  for (int rank = 0; rank < 4; ++rank) {
+    made.compute(rank, 0, 0, 9000);
+    made.hop(rank, 0, 0, rank % 2 == 0 ? 1000 : 8000, 4096);
+  }
+  Stage stage(draw_ring, documents_of(made.trace()), 900, 900);
+  stage.session.seek(stage.session.length());
+  stage.picture();
+  const std::string svg = svg_of(*ImGui::GetDrawData(), 900, 900);
+  EXPECT_NE(svg.find(bandwidth_text(4096e6) + " a link in a node"), svg.npos);
+  EXPECT_NE(svg.find(bandwidth_text(4096e6 / 8) + " a link between nodes"), svg.npos);
 }
 
 // ---

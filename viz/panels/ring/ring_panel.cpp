@@ -144,19 +144,25 @@ std::vector<Line> caption(const RingPicture& picture) {
   }
   lines.push_back({fonts.small, palette.text, holds});
   if (n > 1) {
-    double bytes = 0, rate = 0;
-    int fast = 0;
+    // Links between nodes are not averaged with those inside.
+    const int nodes = static_cast<int>(nodes_of(picture.document.trace.info).size());
+    double bytes = 0, rates[2] = {};
+    int links[2] = {};
     for (const Link& link : picture.moment.links) {
       bytes += link.bytes_so_far;
-      if (link.bytes_per_second > 0) {
-        rate += link.bytes_per_second;
-        ++fast;
-      }
+      const bool between = link.src * nodes / n != link.dst * nodes / n;
+      rates[between] += link.bytes_per_second;
+      links[between] += link.bytes_per_second > 0 ? 1 : 0;
     }
-    lines.push_back({fonts.small, palette.text_dim,
-                     fast == 0 ? fmt::format("{} sent", bytes_text(bytes))
-                               : fmt::format("{} sent · {} a link", bytes_text(bytes),
-                                             bandwidth_text(rate / fast))});
+    std::string text = bytes_text(bytes) + " sent";
+    for (const bool between : {false, true})
+      if (links[between] > 0)
+        text += fmt::format("{}{} a link{}", nodes > 1 ? "\n" : " · ",
+                            bandwidth_text(rates[between] / links[between]),
+                            nodes == 1 ? ""
+                            : between  ? " between nodes"
+                                       : " in a node");
+    lines.push_back({fonts.small, palette.text_dim, text});
   }
   return lines;
 }
