@@ -457,6 +457,28 @@ TEST(RankMap, ShowsRecordedRanksAlone) {
   EXPECT_EQ(stage.session.selected_rank, 24);
 }
 
+// What all ranks have alike is no alarm, and the scale below it says what colours mean.
+TEST(RankMap, AnAllAlikeRunIsCalm) {
+  HandMade made(32);
+  for (int rank = 0; rank < 32; ++rank)
+    for (int step = 0; step < 8; ++step)
+      made.compute(rank, step, 100 * step, 100 * step + 50, 10)
+          .wait(rank, step, 100 * step + 50, 100 * step + 90);
+  Stage stage(draw_rank_map, documents_of(made.trace()), 1400, 300);
+  stage.session.heat_metric = 3;  // waiting
+  const Box cells = stage.box_of_picture("rank map");
+  const Image image = stage.picture();
+  const ImVec2 third = cells.at(2.5 / 8, 0);
+  const Color seen = image.at(static_cast<int>(third.x), static_cast<int>(third.y) + 5);
+  const Palette& palette = palette_of(stage.session.theme);
+  const auto orange = [&](double share) {
+    return mix(palette.panel, palette.warning, share) & 255;
+  };
+  EXPECT_LT(seen & 255, orange(0.5));
+  EXPECT_GT(seen & 255, orange(0.1));
+  EXPECT_NE(svg_of(*ImGui::GetDrawData(), 1400, 300).find(">240 ns<"), std::string::npos);
+}
+
 TEST(RankMap, IsPaintedOnceAndFitsAnySize) {
   Stage stage(draw_rank_map, documents_of(a_slow_rank_of_many()), 1400, 300);
   stage.picture();

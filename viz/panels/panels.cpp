@@ -283,8 +283,19 @@ void draw_histogram(const PanelContext& context, const Kept& kept) {
     ImGui::Dummy({1, kHigh + kGap});
   }
 }
+    draw_label(context, {line.x0 + kNames - 6, line.y0}, {1, 0}, count_text(most));
 
 void draw_slices(const PanelContext& context, Kept& kept) {
+  // The durations at both ends and in the middle.
+  const Box line = content_box();
+  const auto at = [&](float share, std::int64_t ns) {
+    draw_label(context, {line.x0 + kNames + share * (line.width() - kNames), line.y0}, {share, 0},
+               time_text(ns));
+  };
+  at(0, kept.bins.front().from_ns);
+  at(0.5f, kept.bins[kept.bins.size() / 2].from_ns);
+  at(1, kept.bins.back().to_ns - 1);
+  ImGui::Dummy({1, 18});
   Session& session = context.session;
   const Trace& trace = session.document().trace;
   // In the order of SliceOrder.

@@ -105,6 +105,23 @@ void draw_heat_labels(const PanelContext& context, const HeatLayout& layout, int
 
 }  // namespace
 
+void draw_heat_scale(const PanelContext& context, ImVec2 at, const HeatPaint& paint) {
+  constexpr float kWide = 84, kHigh = 8;
+  constexpr int kParts = 21;
+  const bool differences = paint.usual != nullptr;
+  const std::string most = paint.metric.text(paint.largest);
+  const float y = at.y;
+  float x = at.x;
+  x += 6 + draw_label(context, {x, y + kHigh / 2}, {0, 0.5f}, differences ? "-" + most : "0");
+  for (int i = 0; i < kParts; ++i) {
+    const double share = i / (kParts - 1.0);
+    const float x0 = x + kWide * static_cast<float>(i) / kParts;
+    fill({x0, y, x0 + kWide / kParts, y + kHigh},
+         heat_color(context.palette, paint, differences ? 2 * share - 1 : share));
+  }
+  draw_label(context, {x + kWide + 6, y + kHigh / 2}, {0, 0.5f}, (differences ? "+" : "") + most);
+}
+
 int HeatLayout::row_of(int rank) const {
   if (order.empty()) return rank < ranks ? rank : -1;
   const auto found = std::find(order.begin(), order.end(), rank);
@@ -192,6 +209,7 @@ std::optional<HeatCell> draw_heatmap(const PanelContext& context, std::size_t in
             1.5f);
   }
   draw_heat_labels(context, layout, forward_steps);
+  if (paint.has_scale) draw_heat_scale(context, {layout.box.x0, layout.box.y1 + 6}, paint);
   const Touch touched = touch(paint.slot.c_str(), layout.box);
   const std::optional<HeatCell> at = layout.at(ImGui::GetIO().MousePos);
   if (at && touched.clicked) context.session.go_to_step(index, at->first, at->second);

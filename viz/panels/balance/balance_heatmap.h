@@ -52,6 +52,7 @@ struct HeatPaint {
   const std::vector<double>* usual = nullptr;
   int current_step = -1;    // its column is marked
   std::uint64_t first = 0;  // of a difference: the number of the other document
+  bool has_scale = true;    // below the cells
 
   // Return what a cell shows. A cell that lacks the figure does not differ from the usual.
   double value_of(const WorkCell& cell, int step) const {
@@ -61,15 +62,21 @@ struct HeatPaint {
   }
 };
 
+// The room below a table that its scale takes.
+inline constexpr float kHeatScale = 20;
+
 // A cell: rank, and step of the step axis.
 using HeatCell = std::pair<int, int>;
 
-// Draw a table of document `index`, in which the selected rank is marked, with ranks at the left and
-// steps on top: 20 pixels of labels, or 36 with a backward pass. A click on a cell goes there. Return
+// Draw a table of document `index`, in which the selected rank is marked, with ranks at the left,
+// steps on top (20 pixels of labels, or 36 with a backward pass), and below it what colours mean. A click on a cell goes there. Return
 // the cell under the mouse.
 std::optional<HeatCell> draw_heatmap(const PanelContext& context, std::size_t index,
                                      const HeatLayout& layout, const WorkTable& table,
                                      const HeatPaint& paint);
+
+// Draw from which to which value the colours of a table go.
+void draw_heat_scale(const PanelContext& context, ImVec2 at, const HeatPaint& paint);
 
 // Draw tabs that choose Session::heat_metric, and return it. `end` becomes where they end.
 int choose_metric(const PanelContext& context, ImVec2 at, float* end = nullptr);

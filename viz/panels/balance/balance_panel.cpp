@@ -83,7 +83,6 @@ struct HeatPlace {
   float cells = 0;
   float least = 0, most = 0;  // height of the cells
 };
-constexpr float kHeatCaption = 20;
 
 // Return the ranks of which anything was recorded.
 std::vector<int> recorded_ranks(const WorkTable& balance) {
@@ -123,7 +122,7 @@ float draw_heat_section(const PanelContext& context, const Document& document, I
   // Few steps are not stretched: a cell is no wider than its numbers need.
   const float right = std::min(at.x + width, at.x + gutter + 110.0f * balance.steps);
   layout.box = {at.x + gutter, top, right,
-                top + std::clamp(room - place.cells - kHeatCaption, place.least, place.most)};
+                top + std::clamp(room - place.cells - kHeatScale, place.least, place.most)};
   HeatPaint paint;
   paint.slot = "balance";
   paint.metric = kHeatMetrics[shown];
@@ -131,7 +130,7 @@ float draw_heat_section(const PanelContext& context, const Document& document, I
   paint.current_step = session.step_now(session.active);
   const auto hit = draw_heatmap(context, session.active, layout, balance, paint);
   if (hit) draw_cell_tooltip(context, document, hit->first, hit->second);
-  return layout.box.y1 + 18 - at.y;
+  return layout.box.y1 + kHeatScale + 6 - at.y;
 }
 
 // ---
@@ -269,7 +268,7 @@ void draw_balance(const PanelContext& context) {
     const float half = wide ? (width - 32) / 2 : width;
     const float end = box.y0 + ImGui::GetWindowHeight();  // of what is seen without scrolling
     const HeatPlace place = heat_place(context, document, half);
-    const float heat = place.cells + place.least + kHeatCaption;
+    const float heat = place.cells + place.least + kHeatScale;
     float y = box.y0 + kBalancePad;
 
     // The first screen shows the first finding and the heat map, then what else it has room for.

@@ -51,7 +51,8 @@ Shown shown_of(const Session& session, const Nodes& nodes, const Deviations& fou
   const double most = *std::max_element(found.by_rank.begin(), found.by_rank.end());
   shown.alike = most <= kNothing * std::abs(mean);
   if (shown.alike) {
-    shown.largest = kHeatMetrics[session.heat_metric].largest(balance);
+    // All in full colour would look like an alarm.
+    shown.largest = 3 * kHeatMetrics[session.heat_metric].largest(balance);
     return shown;
   }
   shown.largest = std::max(most, kLittle * std::abs(mean));
@@ -134,7 +135,7 @@ void draw_cells(const PanelContext& context, const Box& box, const Nodes& nodes)
   layout.ranks = static_cast<int>(layout.order.size());
   layout.steps = balance.steps;
   layout.box = {box.x0 + (nodes.size() > 1 ? 124.0f : 62.0f),
-                box.y0 + (forward < balance.steps ? 38.0f : 22.0f), box.x1, box.y1};
+                box.y0 + (forward < balance.steps ? 38.0f : 22.0f), box.x1, box.y1 - kHeatScale};
   if (layout.box.height() < 20 || layout.box.width() < 40) return;
   // Where rows are too low to be read, the first ones get the height of a line.
   if (session.by_deviation && layout.box.height() < kReadableRow * layout.ranks) {

@@ -131,7 +131,7 @@ void draw_heat(const PanelContext& context, std::size_t index, const Box& box,
   HeatLayout layout{box, document.balance.ranks, document.balance.steps};
   layout.box.x0 += 56;
   layout.box.y0 += scale.backward ? 36 : 20;
-  HeatPaint paint;
+  HeatPaint paint{.has_scale = false};
   paint.slot = fmt::format("compare pairs {}", index);
   paint.largest = scale.largest_pairs;
   paint.current_step = session.step_now(index);
@@ -258,6 +258,8 @@ void draw_columns(const PanelContext& context, ImVec2 room) {
           const float below = draw_name(context, box, row.name, row.about);
           if (row.draw == draw_mask_and_figures)
             choose_mask_order(context, {box.x0 - 4, below + 8}, {"global", "local"});
+          if (row.draw == draw_heat)
+            draw_heat_scale(context, {box.x0, below + 8}, {.largest = scale.largest_pairs});
         }
         ImGui::PopID();
         ImGui::Dummy({1, row.height + 2 * kGap});
@@ -325,7 +327,7 @@ float draw_change(const PanelContext& context, const Box& box, const Difference&
   Session& session = context.session;
   const WorkTable& change = difference.change;
   const std::vector<double> zero(static_cast<std::size_t>(change.steps), 0);
-  HeatLayout layout{{box.x0 + 62, box.y0 + 64, box.x1, box.y1 - 40}, change.ranks, change.steps};
+  HeatLayout layout{{box.x0 + 62, box.y0 + 64, box.x1, box.y1 - 60}, change.ranks, change.steps};
   layout.box.y1 = std::min(layout.box.y1, layout.box.y0 + 28 * static_cast<float>(change.ranks));
   HeatPaint paint{.slot = "difference", .metric = kHeatMetrics[choose_metric(context, box.min())]};
   for (const WorkCell& cell : change.cells)
@@ -337,10 +339,10 @@ float draw_change(const PanelContext& context, const Box& box, const Difference&
   if (difference.unpaired > 0)
     legend += fmt::format("; without a partner in the other run: {} (another block, or no slice)",
                           counted(difference.unpaired, "slice"));
-  draw_wrapped(context.fonts.small, {layout.box.x0, layout.box.y1 + 8}, layout.box.width(),
+  draw_wrapped(context.fonts.small, {layout.box.x0, layout.box.y1 + 28}, layout.box.width(),
                context.palette.text_dim, legend);
   if (hit) draw_slot_tooltip(context, other, hit->first, hit->second);
-  return layout.box.y1 + 44 - box.y0;
+  return layout.box.y1 + 64 - box.y0;
 }
 
 // Draw what the other recording has that the first one has not: draw_compare()'s second view.
