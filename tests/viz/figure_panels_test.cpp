@@ -603,6 +603,18 @@ TEST(SoftmaxRows, EveryBlockHasItsFactorAndItsPart) {
   EXPECT_NEAR(steps[1].part + steps[2].part, 1, 1e-12);
 }
 
+// Below the table, m, l and the parts are drawn step by step, each under its name.
+TEST(SoftmaxPanel, DrawsCurvesBelowTheTable) {
+  Stage stage(draw_softmax, documents_of(ring_trace(4)), 800, 500);
+  const Image image = stage.picture();
+  const std::string svg = svg_of(*ImGui::GetDrawData(), 800, 500);
+  for (const char* name : {">m, row_max<", ">l, row_sum<", ">part of the row<"})
+    EXPECT_NE(svg.find(name), svg.npos) << name;
+  const std::set<Color> seen = colors_in(image, {10, 280, 790, 490});
+  for (int owner = 0; owner < 4; ++owner)
+    EXPECT_TRUE(seen.contains(owner_color(stage.session.theme, owner, 4))) << owner;
+}
+
 // Clicks down the left side of the panel hit every line of the table, each of one step.
 TEST(SoftmaxPanel, ClickOnALineGoesToItsStep) {
   Stage stage(draw_softmax, documents_of(ring_trace(4)), 800, 500);

@@ -376,7 +376,7 @@ TEST(Viewer, TasksOfANewcomerTakeThreeClicksAtMost) {
   {  // the old and new maximum and sum of a row
     Person person(session_of(ring_trace(4)));
     person.click_on("Softmax");
-    for (const char* head : {"old max", "row_max", "old sum", "row_sum"})
+    for (const char* head : {"old m", "row_max", "old l", "row_sum"})
       EXPECT_TRUE(person.sees(head)) << head;
   }
   Person person = one();  // a bare picture

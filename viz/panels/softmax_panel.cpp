@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "viz/data/session/format.h"
@@ -104,10 +105,11 @@ void part_cell(const PanelContext& context, double part, double largest, Color c
 void draw_table(const PanelContext& context, const SoftmaxRow& row, float width, int current) {
   Session& session = context.session;
   const Palette& palette = context.palette;
-  std::vector<const char*> columns = {"KV", "row_max", "factor", "row_sum", "part", "error"};
+  std::vector<const char*> columns = {"KV", "m, row_max", "factor", "l, row_sum", "part", "error"};
   const bool wide = width >= kSoftmaxWide;
   if (wide)
-    columns = {"KV", "old max", "row_max", "factor", "old sum", "row_sum", "part", "lse", "error"};
+    columns = {"KV",         "old m", "m, row_max", "factor", "old l",
+               "l, row_sum", "part",  "lse",        "error"};
   constexpr ImGuiTableFlags kFlags =
       ImGuiTableFlags_SizingStretchSame | ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_NoClip;
   const int count = 1 + static_cast<int>(columns.size());
@@ -154,7 +156,65 @@ void draw_table(const PanelContext& context, const SoftmaxRow& row, float width,
   ImGui::EndTable();
 }
 
-// Draw the tabs of the query rows, and the table of the one that is chosen.
+// Draw m, l and each block's part of the row over its steps, side by side. Dots and bars have the colours
+// of the blocks' owners.
+void draw_curves(const PanelContext& context, const SoftmaxRow& row, const Box& box, int current) {
+  constexpr float kGap = 28, kHead = 20, kFoot = 16;
+  const Session& session = context.session;
+  const Palette& palette = context.palette;
+  const std::vector<SoftmaxStep> steps = softmax_steps(row);
+  struct {
+    const char* name;
+    bool bars;
+    std::vector<double> values;
+  } curves[] = {{"m, row_max", false, {}}, {"l, row_sum", true, {}}, {"part of the row", true, {}}};
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    curves[0].values.push_back(row.samples[i].row_max);
+    curves[1].values.push_back(row.samples[i].row_sum);
+    curves[2].values.push_back(steps[i].part);
+  }
+  const float wide = (box.width() - 2 * kGap) / 3;
+  for (std::size_t c = 0; c < std::size(curves); ++c) {
+    const auto& [name, bars, values] = curves[c];
+    const float x0 = box.x0 + static_cast<float>(c) * (wide + kGap);
+    const Box plot{x0, box.y0 + kHead, x0 + wide, box.y1 - kFoot};
+    double least = bars ? 0 : INFINITY, most = bars ? 0 : -INFINITY;
+    for (const double value : values)
+      if (std::isfinite(value)) least = std::min(least, value), most = std::max(most, value);
+    const auto text = [c](double value) {
+      return c == 2 ? percent_text(value) : softmax_text(value);
+    };
+    const float used = draw_label(context, {plot.x0, box.y0}, {0, 0}, name);
+    if (least < most) draw_label(context, {plot.x1, box.y0}, {1, 0}, text(most), wide - used - 8);
+    if (least <= most) draw_label(context, {plot.x1, plot.y1 + 2}, {1, 0}, text(least));
+    draw_label(context, {plot.x0, plot.y1 + 2}, {0, 0}, "step 0");
+    draw_list().AddLine({plot.x0, plot.y1}, {plot.x1, plot.y1}, palette.grid);
+    const auto count = static_cast<double>(values.size());
+    std::optional<ImVec2> last;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const double at = static_cast<double>(i) / count, next = static_cast<double>(i + 1) / count;
+      if (row.samples[i].step == current)
+        fill({plot.at(at, 0).x, plot.y0, plot.at(next, 0).x, plot.y1},
+             with_alpha(palette.playhead, 0.2));
+      if (!std::isfinite(values[i])) continue;
+      const double high = least < most ? (values[i] - least) / (most - least) : 0.5;
+      const ImVec2 point = plot.at((at + next) / 2, 1 - high);
+      const int owner = owner_at(session.document(), row.rank, row.samples[i].step);
+      const Color color =
+          owner < 0 ? palette.accent
+                    : owner_color(session.theme, owner, session.document().trace.rank_count());
+      if (bars) {
+        fill({plot.at(at, 0).x + 1, point.y, plot.at(next, 0).x - 1, plot.y1}, color, 1);
+        continue;
+      }
+      if (last) draw_list().AddLine(*last, point, palette.text_dim, 1.5f);
+      draw_list().AddCircleFilled(point, 3.5f, color, 12);
+      last = point;
+    }
+  }
+}
+
+// Draw the tabs of the query rows, and the table and the curves of the one that is chosen.
 void draw_rows(const PanelContext& context, const std::vector<SoftmaxRow>& rows) {
   const Box box = content_box();
   Session& session = context.session;
@@ -182,14 +242,18 @@ void draw_rows(const PanelContext& context, const std::vector<SoftmaxRow>& rows)
   if (row.rank >= 0 && row.rank < static_cast<int>(moment.ranks.size()))
     current = moment.ranks[row.rank].step;
   const std::string about = fmt::format(
-      "on rank {} · batch entry 0, head 0 · what the row had is multiplied by the factor exp(old "
-      "max - row_max), and the block adds its part of the row's final sum · lse = row_max + ln "
-      "row_sum",
+      "on rank {} · batch entry 0, head 0 · what the row had is multiplied by the factor exp(old m "
+      "- m), and the block adds its part of the row's final sum · lse = m + ln l",
       row.rank);
   y += draw_wrapped(context.fonts.small, {left, y}, width, context.palette.text_dim, about) + 8;
   ImGui::SetCursorScreenPos({left, y});
-  draw_table(context, row, std::min(width, kMostSoftmax), current);
-  const float end = ImGui::GetItemRectMax().y;
+  const float wide = std::min(width, kMostSoftmax);
+  draw_table(context, row, wide, current);
+  // The curves take what is left of the panel, or as much as they can be read in.
+  y = ImGui::GetItemRectMax().y + 18;
+  const float end =
+      y + std::clamp(box.y0 + ImGui::GetWindowHeight() - kSoftmaxPad - y, 110.0f, 240.0f);
+  draw_curves(context, row, {left, y, left + wide, end}, current);
   ImGui::SetCursorScreenPos(box.min());
   ImGui::Dummy({1, end + kSoftmaxPad - box.y0});
 }
