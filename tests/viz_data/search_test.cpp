@@ -60,6 +60,39 @@ TEST(Search, DurationsHaveUnits) {
                           {"longer:400 shorter:1.1us kind:compute", 1}});
 }
 
+TEST(Search, NumbersAndTimesCompare) {
+  expect_counts(small(), {{"dur>1999", 4},
+                          {"dur > 2us", 3},
+                          {"dur>=2us", 4},
+                          {"dur < 401ns kind:compute", 1},
+                          {"dur<= 400 kind:compute", 1},
+                          {"dur=400", 1},
+                          {"step>0 kind:compute", 2},
+                          {"step!=0 kind:compute", 2},
+                          {"bytes >= 100", 4},
+                          {"begin>=2us", 2},
+                          {"pairs:1 rank=0", 2}});
+}
+
+TEST(Search, WordsAreJoinedByOrAndTurnedByNot) {
+  const Trace trace = small();
+  expect_counts(trace, {{"kind:wait or kind:compute", 5},
+                        {"not kind:compute", trace.slice_count - 4},
+                        {"not not kind:compute", 4},
+                        {"rank:0 kind:wait or rank:1 kind:compute", 3},
+                        {"kind:compute not rank:0 not step:0", 1},
+                        {"kind:wait or", 1},
+                        {"or not", 0}});
+}
+
+// Only fields compare. In a name, such signs are what they are.
+TEST(Search, NamesMayHaveSigns) {
+  Trace trace = small();
+  for (std::string& name : trace.names)
+    if (name.starts_with("attend")) name = "add<float> a=b";
+  expect_counts(trace, {{"add<float>", 4}, {"<float> rank:1", 2}, {"a=b", 4}, {"a=c", 0}});
+}
+
 TEST(Search, NamesByPartsAndInAnyCase) {
   Trace trace = small();
   for (std::string& name : trace.names)
@@ -88,8 +121,8 @@ TEST(Search, NoWordsFindNothing) {
 TEST(Search, SaysWhatItDoesNotUnderstand) {
   for (const char* words :
        {"step:", "step:one", "step:1x", "rank:99999999999999999999", "owner:1.5", "kind:walk",
-        "kind:", "longer:", "longer:1h", "longer:nan", "longer:inf", "shorter:-1ms",
-        "pass:sideways", "colour:red", "for:", "rank:0 bogus:1"}) {
+        "kind:", "dur>", "dur>1h", "step>=x", "longer:", "longer:1h", "longer:nan", "longer:inf",
+        "shorter:-1ms", "pass:sideways", "colour:red", "for:", "rank:0 bogus:1"}) {
     const SearchResult result = search(small(), words);
     EXPECT_NE(result.complaint, "") << words;
     EXPECT_TRUE(result.slices.empty()) << words;

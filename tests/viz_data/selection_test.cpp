@@ -108,7 +108,7 @@ TEST(Selection, SpreadsAreOfKindsRanksAndSteps) {
   ASSERT_EQ(by_rank.size(), 3u);
   EXPECT_EQ(by_rank[0].sum_ns, 130);
   EXPECT_EQ(by_rank[1].median_ns, 135);
-  EXPECT_EQ(by_rank[1].least_ns, 70);
+  EXPECT_EQ(by_rank[1].most_last_ns, 200);
   const auto& all = by_rank[2];
   EXPECT_EQ(std::tuple(all.name, all.count, all.sum_ns, all.median_ns, all.most_ns),
             std::tuple("all", 4, 400, 85, 200));
@@ -123,6 +123,20 @@ TEST(Selection, SpreadsAreOfKindsRanksAndSteps) {
   EXPECT_EQ(by_kind[3].name, "wait");
   EXPECT_EQ(by_kind[3].sum_ns, 100);
   EXPECT_TRUE(spreads_of(trace, {}, SliceOrder::kind).empty());
+}
+
+// Of ten slices of 1 to 10 ns, nine last no longer than 9 ns.
+TEST(Selection, SpreadsAreOfOwnersAndGoToOtherPrograms) {
+  HandMade made(2);
+  for (int i = 0; i < 10; ++i) made.compute(0, i % 2, 100 * i, 100 * i + i + 1);
+  const Session session = session_of(made.trace());
+  const auto spreads =
+      spreads_of(session.document().trace, selection_of(session), SliceOrder::owner);
+  ASSERT_EQ(spreads.size(), 3u);
+  EXPECT_EQ(spreads[2].most_last_ns, 9);
+  EXPECT_EQ(csv_of(spreads),
+            "group,count,sum_ns,median_ns,90_percent_ns,most_ns\nKV 0,5,25,5,9,9\n"
+            "KV 1,5,30,6,10,10\nall,10,55,5,9,10\n");
 }
 
 TEST(Selection, SortsByAnyColumn) {

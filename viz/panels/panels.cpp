@@ -221,24 +221,27 @@ void cell(const std::string& text) {
 
 void draw_spreads(const PanelContext& context, Kept& kept) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  const auto by = static_cast<SliceOrder>(
-      draw_tabs(context, "by", at, {"by kind", "by rank", "by step"}, static_cast<int>(kept.by)));
+  const auto by = static_cast<SliceOrder>(draw_tabs(
+      context, "by", at, {"by kind", "by rank", "by step", "by owner"}, static_cast<int>(kept.by)));
   if (kept.spreads.empty() || by != kept.by)
     kept.spreads = spreads_of(context.session.document().trace, kept.selection, by);
   kept.by = by;
   ImGui::Dummy({1, 24});
+  ImGui::SameLine(ImGui::GetContentRegionAvail().x - 72);
+  if (ImGui::SmallButton("Copy sums")) context.session.copied = csv_of(kept.spreads);
   const auto lines =
       static_cast<float>(1 + std::min(kMostSpreads, static_cast<int>(kept.spreads.size())));
   const float line = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
   if (!ImGui::BeginTable("spreads", 6, kTable, {0, lines * line + 2})) return;
   ImGui::TableSetupScrollFreeze(0, 1);
-  for (const char* head : {" ", "count", "sum", "median", "least", "most"})
+  for (const char* head : {" ", "count", "sum", "median", "90 %", "most"})
     ImGui::TableSetupColumn(head, 0, head[0] == ' ' ? 1.4f : 1);
   ImGui::TableHeadersRow();
   for (const Spread& spread : kept.spreads) {
     cell(spread.name);
     number_cell(count_text(spread.count));
-    for (const std::int64_t ns : {spread.sum_ns, spread.median_ns, spread.least_ns, spread.most_ns})
+    for (const std::int64_t ns :
+         {spread.sum_ns, spread.median_ns, spread.most_last_ns, spread.most_ns})
       number_cell(time_text(ns));
   }
   ImGui::EndTable();
@@ -280,12 +283,9 @@ void draw_histogram(const PanelContext& context, const Kept& kept) {
       session.found_at = 0;
       session.reveal(session.marked.front());
     }
+    draw_label(context, {line.x0 + kNames - 6, line.y0}, {1, 0}, count_text(most));
     ImGui::Dummy({1, kHigh + kGap});
   }
-}
-    draw_label(context, {line.x0 + kNames - 6, line.y0}, {1, 0}, count_text(most));
-
-void draw_slices(const PanelContext& context, Kept& kept) {
   // The durations at both ends and in the middle.
   const Box line = content_box();
   const auto at = [&](float share, std::int64_t ns) {
@@ -296,10 +296,13 @@ void draw_slices(const PanelContext& context, Kept& kept) {
   at(0.5f, kept.bins[kept.bins.size() / 2].from_ns);
   at(1, kept.bins.back().to_ns - 1);
   ImGui::Dummy({1, 18});
+}
+
+void draw_slices(const PanelContext& context, Kept& kept) {
   Session& session = context.session;
   const Trace& trace = session.document().trace;
   // In the order of SliceOrder.
-  constexpr const char* kHeads[] = {"slice", "rank", "step", "begin", "time"};
+  constexpr const char* kHeads[] = {"slice", "rank", "step", "owner", "begin", "time"};
   if (!ImGui::BeginTable("slices", std::size(kHeads), kTable | ImGuiTableFlags_Sortable)) return;
   ImGui::TableSetupScrollFreeze(0, 1);
   for (const char* head : kHeads)
@@ -328,6 +331,7 @@ void draw_slices(const PanelContext& context, Kept& kept) {
       number_cell(slice.step < 0 ? std::string()
                                  : fmt::format("{}{}", slice.pass == Pass::backward ? "back " : "",
                                                slice.step));
+      number_cell(slice.kv_owner < 0 ? "" : std::to_string(slice.kv_owner));
       number_cell(time_text(slice.begin_ns - trace.begin_ns));
       number_cell(time_text(slice.duration_ns()));
     }

@@ -256,7 +256,8 @@ std::span<const HelpLine> help_lines() {
        "follow a message onwards, back",
        {{on(U']'), follow_flow}, {on(U'['), follow_flow_back}}},
       {"/",
-       "search: part of a name, or rank:0 step:2 owner:1 kind:wait for:3 longer:1ms begin:2ms",
+       "search: part of a name, or rank:0 step:2 owner:1 kind:wait for:3 dur>1ms begin:2ms; or, "
+       "not",
        {{on(U'/'), search}}},
       {"N, Enter", "next one found", {{on(U'n'), next_found}, {on(SpecialKey::enter), next_found}}},
       {"P, Shift-Enter",

@@ -3,16 +3,19 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
 
 #include "core/base/text.h"
-
 #include "viz/data/analysis/wait_reason.h"
+
 namespace ringscope::viz {
 namespace {
+
+constexpr std::string_view kSigns = ":=<>!";
 
 std::string lowered(std::string_view text) {
   std::string result(text);
@@ -21,88 +24,153 @@ std::string lowered(std::string_view text) {
   return result;
 }
 
-// A Query is all words as one test of a slice. What holds for whole ranks or names is decided once.
-struct Query {
-  bool contradicts = false;     // itself: nothing meets two different demands
-  std::vector<bool> name_fits;  // by name
-  std::optional<std::int64_t> rank, step, owner, peer, begin_ns;
-  std::optional<Kind> kind;
-  std::optional<Pass> pass;
-  double longer_ns = -1, shorter_ns = INFINITY;
-  bool only_waits = false;
-
-  bool fits(const Slice& s) const {
-    return name_fits[s.name] && (!kind || s.lane == *kind) && (!step || s.step == *step) &&
-           (!owner || s.kv_owner == *owner) && (!peer || s.peer() == *peer) &&
-           (!begin_ns || s.begin_ns == *begin_ns) && (!only_waits || s.lane == Kind::wait) &&
-           (!pass || (s.step >= 0 && s.pass == *pass)) && s.duration_ns() > longer_ns &&
-           s.duration_ns() < shorter_ns;
-  }
+// A number that a field compares; it is negative where a slice has none.
+struct Number {
+  std::string_view name;
+  bool is_time;
+  std::int64_t (*of)(int rank, const Slice& slice);
 };
+constexpr Number kNumbers[] = {
+    {"rank", false, [](int rank, const Slice&) { return std::int64_t{rank}; }},
+    {"step", false, [](int, const Slice& s) { return std::int64_t{s.step}; }},
+    {"owner", false, [](int, const Slice& s) { return std::int64_t{s.kv_owner}; }},
+    {"peer", false, [](int, const Slice& s) { return std::int64_t{s.peer()}; }},
+    {"for", false,
+     [](int, const Slice& s) { return std::int64_t{s.lane == Kind::wait ? s.peer() : -1}; }},
+    {"pairs", false, [](int, const Slice& s) { return s.pairs; }},
+    {"flops", false, [](int, const Slice& s) { return s.flops; }},
+    {"bytes", false, [](int, const Slice& s) { return s.bytes; }},
+    {"dur", true, [](int, const Slice& s) { return s.duration_ns(); }},
+    {"begin", true, [](int, const Slice& s) { return s.begin_ns; }}};
 
-// Add what field:value means to the query, or return a complaint. `value` is in lower case.
-std::string_view add_field(Query& query, const Trace& trace, std::string_view field,
-                           std::string_view value) {
-  const auto demand = [&query](auto& wanted, auto given) {
-    query.contradicts |= wanted && *wanted != given;
-    wanted = given;
-  };
-  constexpr std::pair<std::string_view, std::optional<std::int64_t> Query::*> kNumbers[] = {
-      {"step", &Query::step},
-      {"owner", &Query::owner},
-      {"peer", &Query::peer},
-      {"for", &Query::peer},
-      {"rank", &Query::rank}};
-  for (const auto& [name, number] : kNumbers) {
-    if (field != name) continue;
-    query.only_waits |= field == "for";
-    const auto given = parse_number<std::int64_t>(value);
-    if (!given) return "a whole number follows rank:, step:, owner:, for: and peer:";
-    demand(query.*number, *given);
+const Number* number_of(std::string_view name) {
+  const auto found = std::find_if(std::begin(kNumbers), std::end(kNumbers),
+                                  [name](const Number& number) { return number.name == name; });
+  return found == std::end(kNumbers) ? nullptr : found;
+}
+
+// A slice is found if it meets every test of one of the alternatives.
+using Test = std::function<bool(int rank, const Slice& slice)>;
+using Alternatives = std::vector<std::vector<Test>>;
+
+using Compare = bool (*)(double x, double bound);
+constexpr std::pair<std::string_view, Compare> kComparisons[] = {
+    {":", [](double x, double bound) { return x == bound; }},
+    {"=", [](double x, double bound) { return x == bound; }},
+    {"!=", [](double x, double bound) { return x != bound; }},
+    {"<", [](double x, double bound) { return x < bound; }},
+    {"<=", [](double x, double bound) { return x <= bound; }},
+    {">", [](double x, double bound) { return x > bound; }},
+    {">=", [](double x, double bound) { return x >= bound; }}};
+
+Compare compare_of(std::string_view signs) {
+  for (const auto& [text, compare] : kComparisons)
+    if (text == signs) return compare;
+  return nullptr;
+}
+
+// Set `test` to what a field, a comparison and a value mean, or return a complaint.
+std::string_view read_field(const Trace& trace, std::string_view field, Compare compare,
+                            std::string_view value, Test& test) {
+  if (field == "longer" || field == "shorter") {
+    compare = compare_of(field == "longer" ? ">" : "<");
+    field = "dur";
+  }
+  if (const Number* const number = number_of(field)) {
+    const auto whole = parse_number<std::int64_t>(value);
+    if (!number->is_time && !whole)
+      return "a whole number follows rank:, step:, owner:, for:, peer:, pairs:, flops: and bytes:";
+    const auto time = number->is_time ? duration_ns(value) : static_cast<double>(*whole);
+    if (!time) return "a time such as 250us or 1ms follows dur, longer:, shorter: and begin:";
+    test = [number, compare, bound = std::round(*time * 1e3) / 1e3,
+            base = field == "begin" ? trace.begin_ns : 0](int rank, const TraceEvent& slice) {
+      const std::int64_t has = number->of(rank, slice) - base;
+      return has >= 0 && compare(static_cast<double>(has), bound);
+    };
     return "";
   }
   if (field == "kind") {
     for (int k = 0; k < kKindCount; ++k)
-      if (name_of(static_cast<Kind>(k)) == value)
-        return demand(query.kind, static_cast<Kind>(k)), "";
+      if (name_of(static_cast<Kind>(k)) == value) {
+        test = [k](int, const Slice& s) { return s.lane == static_cast<Kind>(k); };
+        return "";
+      }
     return "kind: is one of compute, send, recv, wait, communication, other";
   }
   if (field == "pass") {
     for (const Pass pass : kAllPasses)
-      if (name_of(pass) == value) return demand(query.pass, pass), "";
+      if (name_of(pass) == value) {
+        test = [pass](int, const Slice& s) { return s.step >= 0 && s.pass == pass; };
+        return "";
+      }
     return "pass: is forward or backward";
   }
-  if (field == "longer" || field == "shorter" || field == "begin") {
-    const auto bound = duration_ns(value);
-    if (!bound) return "a time such as 250us or 1ms follows longer:, shorter: and begin:";
-    if (field == "begin")
-      query.begin_ns = trace.begin_ns + std::llround(*bound);
-    else if (field == "longer")
-      query.longer_ns = std::max(query.longer_ns, *bound);
+  return "fields are rank: step: owner: kind: for: peer: pass: pairs: flops: bytes: dur> longer: "
+         "shorter: begin:";
+}
+
+Test part_of_name(const Trace& trace, std::string_view part) {
+  std::vector<bool> fits;
+  for (const std::string& name : trace.names)
+    fits.push_back(lowered(name).find(part) != std::string::npos);
+  return [fits = std::move(fits)](int, const Slice& slice) { return fits[slice.name]; };
+}
+
+// Set `test` to what a word means. A field stands before a colon or a comparison, but "aten::add",
+// "add<float>" and the like are parts of names.
+std::string_view read_word(const Trace& trace, std::string_view word, Test& test) {
+  const std::size_t at = std::min(word.find_first_of(kSigns), word.size());
+  const std::size_t end = std::min(word.find_first_not_of(kSigns, at), word.size());
+  const std::string_view field = word.substr(0, at), signs = word.substr(at, end - at);
+  const bool is_word = !field.empty() && std::all_of(field.begin(), field.end(),
+                                                     [](char c) { return c >= 'a' && c <= 'z'; });
+  const Compare compare = compare_of(signs);
+  if (is_word && compare != nullptr && (signs == ":" || number_of(field) != nullptr))
+    return read_field(trace, field, compare, word.substr(end), test);
+  test = part_of_name(trace, word);
+  return "";
+}
+
+// Split a text at blanks, but not around the comparison of a number's field, as in "dur > 1ms".
+std::vector<std::string> words_in(std::string_view text) {
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t begin = std::min(text.find_first_not_of(" \t", at), text.size());
+    at = std::min(text.find_first_of(" \t", begin), text.size());
+    if (begin == at) break;
+    const std::string_view word = text.substr(begin, at - begin);
+    const std::size_t name = words.empty() ? 0 : words.back().find_first_of(kSigns);
+    const bool compares = kSigns.find(word[0]) != std::string_view::npos;
+    const bool is_open =
+        !words.empty() && number_of(words.back().substr(0, name)) != nullptr &&
+        (name == std::string::npos ? compares
+                                   : kSigns.find(words.back().back()) != std::string_view::npos);
+    if (is_open)
+      words.back() += word;
     else
-      query.shorter_ns = std::min(query.shorter_ns, *bound);
-    return "";
+      words.emplace_back(word);
   }
-  return "fields are rank: step: owner: kind: for: peer: pass: longer: shorter: begin:";
+  return words;
 }
 
-void add_name(Query& query, const std::vector<std::string>& names, std::string_view part) {
-  for (std::size_t name = 0; name < names.size(); ++name)
-    if (query.name_fits[name] && names[name].size() < part.size())
-      query.name_fits[name] = false;
-    else if (query.name_fits[name])
-      query.name_fits[name] = lowered(names[name]).find(part) != std::string::npos;
-}
-
-// Add a word. One before a colon is a field, but "aten::add" and the like are parts of names.
-std::string_view add_word(Query& query, const Trace& trace, std::string_view word) {
-  const std::size_t colon = word.find(':');
-  const bool is_field = colon != 0 && colon != std::string_view::npos &&
-                        word.substr(colon, 2) != "::" &&
-                        std::all_of(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(colon),
-                                    [](char c) { return c >= 'a' && c <= 'z'; });
-  if (is_field) return add_field(query, trace, word.substr(0, colon), word.substr(colon + 1));
-  add_name(query, trace.names, word);
+// Add the tests of a lower-case text, or return a complaint.
+std::string_view read_text(const Trace& trace, std::string_view text, Alternatives& any) {
+  bool negated = false;
+  any.emplace_back();
+  for (const std::string& word : words_in(text)) {
+    if (word == "or") {
+      any.emplace_back();
+    } else if (word == "not") {
+      negated = !negated;
+    } else {
+      Test test;
+      if (const auto complaint = read_word(trace, word, test); !complaint.empty()) return complaint;
+      if (std::exchange(negated, false))
+        test = [test](int rank, const Slice& slice) { return !test(rank, slice); };
+      any.back().push_back(std::move(test));
+    }
+  }
+  std::erase_if(any, [](const std::vector<Test>& all) { return all.empty(); });
   return "";
 }
 
@@ -180,19 +248,15 @@ std::optional<double> duration_ns(std::string_view text) {
 
 SearchResult search(const Trace& trace, std::string_view words, std::size_t limit) {
   SearchResult result;
-  Query query;
-  query.name_fits.assign(trace.names.size(), true);
-  const std::string text = lowered(words);
-  bool any = false;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t begin = text.find_first_not_of(" \t", at);
-    if (begin == std::string::npos) break;
-    at = std::min(text.find_first_of(" \t", begin), text.size());
-    result.complaint = add_word(query, trace, std::string_view(text).substr(begin, at - begin));
-    if (!result.complaint.empty()) return result;
-    any = true;
-  }
-  if (!any) return result;
+  Alternatives any;
+  result.complaint = read_text(trace, lowered(words), any);
+  if (!result.complaint.empty() || any.empty()) return result;
+  const auto fits = [&](int rank, const Slice& slice) {
+    return std::any_of(any.begin(), any.end(), [&](const std::vector<Test>& all) {
+      return std::all_of(all.begin(), all.end(),
+                         [&](const Test& test) { return test(rank, slice); });
+    });
+  };
 
   const auto by_begin = [&](const SliceId& a, const SliceId& b) {
     return std::tuple(trace.slice(a).begin_ns, a.row, a.index) <
@@ -206,11 +270,10 @@ SearchResult search(const Trace& trace, std::string_view words, std::size_t limi
   };
   for (std::uint32_t row = 0; row < trace.rows.size(); ++row) {
     const int rank = trace.rank_of_row(row);
-    if (query.contradicts || rank != query.rank.value_or(rank)) continue;
     const std::span<const Slice> slices = trace.slices(row);
     std::size_t in_row = 0;
     for (std::uint32_t i = 0; i < slices.size(); ++i) {
-      if (!query.fits(slices[i])) continue;
+      if (!fits(rank, slices[i])) continue;
       ++result.total;
       if (in_row++ < limit) hits.push_back({row, i});
     }

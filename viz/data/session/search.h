@@ -1,5 +1,6 @@
-// Finds slices by what people type: part of a name, or fields such as `step:2`, `owner:1`,
-// `rank:0`, `kind:wait`, `for:3`, `longer:1ms`, `begin:250us`. A slice must match all words.
+// Finds slices by what people type: parts of names, and fields such as `step:2`, `kind:wait`, `for:3`,
+// `begin:250us`, `dur > 1ms`, `bytes>=4096`. A slice must match all words, or those on one side of an
+// `or`; `not` turns the next word round.
 #pragma once
 
 #include <algorithm>

@@ -30,6 +30,8 @@ std::int64_t number_for(const Trace& trace, SliceId id, SliceOrder order) {
       return lane_of(trace, id).rank;
     case SliceOrder::step:
       return order_of_step(slice);
+    case SliceOrder::owner:
+      return slice.kv_owner;
     case SliceOrder::begin:
       return slice.begin_ns;
     case SliceOrder::duration:
@@ -49,8 +51,6 @@ std::string words_that_find(const Trace& trace, SliceId id) {
   return words;
 }
 
-// Return the time of `rank` that is measured; on the step axis each has its own.
-std::pair<std::int64_t, std::int64_t> measured_span(const Session& session, int rank) {
 // Return the first document shown that is a prediction, or null.
 const Document* shown_prediction(const Session& session) {
   for (const Document& shown : session.documents)
@@ -59,6 +59,8 @@ const Document* shown_prediction(const Session& session) {
   return nullptr;
 }
 
+// Return the time of `rank` that is measured; on the step axis each has its own.
+std::pair<std::int64_t, std::int64_t> measured_span(const Session& session, int rank) {
   const auto [from, to] = std::minmax(session.measure->from, session.measure->to);
   const Axis& axis = session.document().axis;
   return {axis.time_at(session.axis_mode, rank, from), axis.time_at(session.axis_mode, rank, to)};
@@ -141,8 +143,10 @@ std::vector<Spread> spreads_of(const Trace& trace, const Selection& selection, S
     if (durations.empty())
       name = by == SliceOrder::kind   ? std::string(name_of(slice.lane))
              : by == SliceOrder::rank ? trace.ranks[lane_of(trace, id).rank].name
-             : slice.step < 0         ? "outside of the ring"
-                                      : words_of_step(slice.pass, slice.step);
+             : by == SliceOrder::owner
+                 ? slice.kv_owner < 0 ? "of no block" : fmt::format("KV {}", slice.kv_owner)
+             : slice.step < 0 ? "outside of the ring"
+                              : words_of_step(slice.pass, slice.step);
     durations.push_back(ns);
     groups[INT64_MAX].second.push_back(ns);
   }
@@ -155,10 +159,18 @@ std::vector<Spread> spreads_of(const Trace& trace, const Selection& selection, S
     spreads.push_back(
         {key == INT64_MAX ? "all" : name, static_cast<std::int64_t>(count), 0,
          durations[(count - 1) / 2] + (durations[count / 2] - durations[(count - 1) / 2]) / 2,
-         durations.front(), durations.back()});
+         durations[(9 * count + 9) / 10 - 1], durations.back()});
     for (const std::int64_t duration : durations) spreads.back().sum_ns += duration;
   }
   return spreads;
+}
+
+std::string csv_of(const std::vector<Spread>& spreads) {
+  std::string text = "group,count,sum_ns,median_ns,90_percent_ns,most_ns\n";
+  for (const Spread& s : spreads)
+    text += fmt::format("{},{},{},{},{},{}\n", csv_field(s.name), s.count, s.sum_ns, s.median_ns,
+                        s.most_last_ns, s.most_ns);
+  return text;
 }
 
 std::array<std::int64_t, kKindCount> measured_times(const Session& session) {

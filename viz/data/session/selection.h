@@ -26,7 +26,7 @@ struct Selection {
 Selection selection_of(const Session& session);
 
 // Sort by what a column of the table shows. Equal slices keep their order.
-enum class SliceOrder : std::uint8_t { kind, rank, step, begin, duration };
+enum class SliceOrder : std::uint8_t { kind, rank, step, owner, begin, duration };
 void sort_slices(const Trace& trace, std::vector<SliceId>& slices, SliceOrder order,
                  bool descending);
 
@@ -34,13 +34,16 @@ void sort_slices(const Trace& trace, std::vector<SliceId>& slices, SliceOrder or
 // a line of names. What a slice does not have is empty.
 std::string csv_of(const Trace& trace, const std::vector<SliceId>& slices);
 
-// The times of some slices within what is measured: of one kind, of one rank or of one step.
+// The times of some slices within what is measured: of one kind, rank, step or owner. Nine tenths of
+// them last no longer than most_last_ns.
 struct Spread {
   std::string name;
-  std::int64_t count = 0, sum_ns = 0, median_ns = 0, least_ns = 0, most_ns = 0;
+  std::int64_t count = 0, sum_ns = 0, median_ns = 0, most_last_ns = 0, most_ns = 0;
 };
-// Return the spreads by kind, rank or step, in that order. The last is that of all slices.
+// Return the spreads by kind, rank, step or owner, in that order. The last is that of all slices.
 std::vector<Spread> spreads_of(const Trace& trace, const Selection& selection, SliceOrder by);
+
+std::string csv_of(const std::vector<Spread>& spreads);
 
 // Return how long the slices of each kind last within what is measured, on its ranks.
 std::array<std::int64_t, kKindCount> measured_times(const Session& session);
