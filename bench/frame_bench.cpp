@@ -29,15 +29,15 @@ Trace long_trace(std::size_t count, int ranks) {
   trace.info.world_size = ranks;
   trace.info.mask = "causal";
   trace.info.shape.seqlen = 4096;
-  for (int kind = 0; kind < kKindCount; ++kind)
-    trace.names.emplace_back(name_of(static_cast<Kind>(kind)));
+  for (int kind = 0; kind < kLaneKinds; ++kind)
+    trace.names.emplace_back(name_of(static_cast<Lane>(kind)));
   const std::size_t a_row = count / (4 * static_cast<std::size_t>(ranks));
   trace.events.resize(ranks);
   for (int rank = 0; rank < ranks; ++rank) {
-    std::vector<Slice>& slices = trace.events[rank];
+    std::vector<TraceEvent>& slices = trace.events[rank];
     trace.ranks.push_back(
         {rank, "rank " + std::to_string(rank), static_cast<std::uint32_t>(trace.lanes.size()), 4});
-    for (const ringscope::Lane lane : kAllLanes) {
+    for (const Lane lane : kAllLanes) {
       const auto number = static_cast<std::uint32_t>(trace.lanes.size());
       trace.lanes.push_back({static_cast<std::uint32_t>(rank), static_cast<std::int64_t>(lane),
                              std::string(name_of(lane)), number, 1});
@@ -47,12 +47,12 @@ Trace long_trace(std::size_t count, int ranks) {
       slices.resize(first + a_row);
       std::int64_t now = 0;
       for (std::size_t i = 0; i < a_row; ++i) {
-        Slice& slice = slices[first + i];
+        TraceEvent& slice = slices[first + i];
         now += random() % 1000;
         slice.begin_ns = now;
         now += 1 + random() % 3000;
         slice.end_ns = now;
-        slice.lane = static_cast<Kind>(lane);
+        slice.lane = static_cast<Lane>(lane);
         slice.name = static_cast<std::uint32_t>(slice.lane);
         slice.step = static_cast<std::int32_t>(i * static_cast<std::size_t>(ranks) / a_row);
         slice.kv_owner = ((rank - slice.step) % ranks + ranks) % ranks;

@@ -43,8 +43,7 @@ void write_recording(const std::string& path) {
       event.tiles_skipped = 10'752;
       event.cpu_ns = 3'998'877;
       events.push_back(event);
-      TraceEvent message{
-          .lane = ringscope::Lane::send, .step = event.step, .kv_owner = event.kv_owner};
+      TraceEvent message{.lane = Lane::send, .step = event.step, .kv_owner = event.kv_owner};
       message.begin_ns = event.begin_ns + 1234;
       message.end_ns = event.begin_ns + 900'123;
       message.bytes = 16'777'216;
@@ -52,14 +51,13 @@ void write_recording(const std::string& path) {
       message.dst = next;
       message.flow = 1 + kRanks * i + rank;
       events.push_back(message);
-      message.lane = ringscope::Lane::recv;
+      message.lane = Lane::recv;
       message.kv_owner = (event.kv_owner + kRanks - 1) % kRanks;
       message.src = previous;
       message.dst = rank;
       message.flow = 1 + kRanks * i + previous;
       events.push_back(message);
-      TraceEvent wait{
-          .lane = ringscope::Lane::wait, .step = event.step, .kv_owner = event.kv_owner};
+      TraceEvent wait{.lane = Lane::wait, .step = event.step, .kv_owner = event.kv_owner};
       wait.begin_ns = event.end_ns;
       wait.end_ns = event.end_ns + 300'000;
       wait.waiting_for = previous;

@@ -18,7 +18,7 @@ std::string html_of(viz::Color c) {
 const viz::Palette& palette() { return viz::palette_of(viz::Theme::dark); }
 
 std::string html_of_part(int color) {
-  return html_of(color == Drawing::kQuiet ? palette().of(viz::Kind::other)
+  return html_of(color == Drawing::kQuiet ? palette().of(Lane::other)
                                           : viz::owner_color(viz::Theme::dark, color, 8));
 }
 

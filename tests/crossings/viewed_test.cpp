@@ -61,8 +61,8 @@ TEST(Viewed, BalanceCompareAndAMeasureAreTheSummary) {
     EXPECT_EQ(compared(document, "bytes sent, all ranks"), bytes);
     session.measure = Measure{0, session.length()};
     const auto times = measured_times(session);
-    EXPECT_NEAR(static_cast<double>(times[static_cast<int>(Kind::compute)]), compute_ns, 1e-3);
-    EXPECT_NEAR(static_cast<double>(times[static_cast<int>(Kind::wait)]), wait_ns, 1e-3);
+    EXPECT_NEAR(static_cast<double>(times[static_cast<int>(Lane::compute)]), compute_ns, 1e-3);
+    EXPECT_NEAR(static_cast<double>(times[static_cast<int>(Lane::wait)]), wait_ns, 1e-3);
   }
 }
 

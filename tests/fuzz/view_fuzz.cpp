@@ -10,18 +10,18 @@
 
 namespace {
 
-using Lane = ringscope::TraceLane;
-using Slice = ringscope::TraceEvent;
 using ringscope::SliceId;
 using ringscope::Trace;
+using ringscope::TraceEvent;
+using ringscope::TraceLane;
 
 void require(bool holds) {
   if (!holds) std::abort();
 }
 
 void check_slices(const Trace& trace, std::uint32_t row) {
-  const Slice* before = nullptr;
-  for (const Slice& slice : trace.slices(row)) {
+  const TraceEvent* before = nullptr;
+  for (const TraceEvent& slice : trace.slices(row)) {
     require(trace.begin_ns <= slice.begin_ns && slice.begin_ns <= slice.end_ns &&
             slice.end_ns <= trace.end_ns);
     require(before == nullptr || before->end_ns <= slice.begin_ns);
@@ -35,7 +35,7 @@ void check_slices(const Trace& trace, std::uint32_t row) {
 void check(const Trace& trace) {
   std::size_t slices = 0, lanes = 0;
   for (std::uint32_t row = 0; row < trace.rows.size(); ++row) {
-    const Lane& lane = trace.lanes.at(trace.rows[row].lane);
+    const TraceLane& lane = trace.lanes.at(trace.rows[row].lane);
     require(row == lane.first_row + trace.rows[row].depth && trace.rows[row].depth < lane.rows);
     slices += trace.slices(row).size();
     check_slices(trace, row);

@@ -168,9 +168,9 @@ TEST(MaskPanel, ClickSelectsTheSliceOfTheRegion) {
   const MaskLayout layout = mask_layout(stage.box());
   stage.click(layout.picture.at(1.5 / 4, 2.5 / 4));
   ASSERT_TRUE(stage.session.selected.has_value());
-  const Slice& slice = stage.session.document().trace.slice(*stage.session.selected);
+  const TraceEvent& slice = stage.session.document().trace.slice(*stage.session.selected);
   EXPECT_EQ(stage.session.selected_rank, 2);
-  EXPECT_EQ(slice.lane, Kind::compute);
+  EXPECT_EQ(slice.lane, Lane::compute);
   EXPECT_EQ(slice.kv_owner, 1);
   EXPECT_EQ(slice.step, 1);
   const auto [begin, end] = stage.session.span_of(*stage.session.selected);
@@ -300,8 +300,8 @@ TEST(BalancePanel, ClickOnACellGoesThere) {
       ASSERT_GT(layout.box.width(), 100);
       stage.click(layout.cell(rank, step).center());
       expect_in_slice(stage.session, mode, rank, step);
-      const Slice& slice = stage.session.document().trace.slice(*stage.session.selected);
-      EXPECT_EQ(slice.lane, Kind::compute);
+      const TraceEvent& slice = stage.session.document().trace.slice(*stage.session.selected);
+      EXPECT_EQ(slice.lane, Lane::compute);
       EXPECT_EQ(slice.pass, backward ? Pass::backward : Pass::forward);
       EXPECT_EQ(slice.step, step % 4);
       EXPECT_EQ(slice.kv_owner, (rank - step + 8) % 4);
@@ -472,8 +472,8 @@ TEST(RankMap, IsPaintedOnceAndFitsAnySize) {
 // A document that is opened where another one lay, with as many ranks and as long, is painted anew.
 TEST(RankMap, AnotherDocumentAtTheSamePlaceIsNotTakenForTheFirst) {
   Trace other = a_slow_rank_of_many();
-  for (Slice& slice : other.slices(other.row_of(21, RingLane::compute))) slice.end_ns -= 50;
-  for (Slice& slice : other.slices(other.row_of(3, RingLane::compute))) slice.end_ns += 50;
+  for (TraceEvent& slice : other.slices(other.row_of(21, Lane::compute))) slice.end_ns -= 50;
+  for (TraceEvent& slice : other.slices(other.row_of(3, Lane::compute))) slice.end_ns += 50;
   Stage stage(draw_rank_map, documents_of(a_slow_rank_of_many()), 1400, 300);
   const Image first = stage.picture();
   const void* const cells = stage.session.documents[0].balance.cells.data();
@@ -509,8 +509,8 @@ TEST(Ink, ReadsOnEveryColour) {
         const Color ground = owner_color(theme, owner, ranks);
         EXPECT_GE(contrast(ink_on(ground), ground), 4.5) << owner << " of " << ranks;
       }
-    for (int kind = 0; kind < kKindCount; ++kind) {
-      const Color ground = palette_of(theme).of(static_cast<Kind>(kind));
+    for (int kind = 0; kind < kLaneKinds; ++kind) {
+      const Color ground = palette_of(theme).of(static_cast<Lane>(kind));
       EXPECT_GE(contrast(ink_on(ground), ground), 4.5) << kind;
     }
   }
@@ -598,7 +598,7 @@ TEST(SoftmaxPanel, ClickOnALineGoesToItsStep) {
     stage.session.select(std::nullopt);
     stage.click({60, y});
     if (!stage.session.selected) continue;
-    const Slice& slice = stage.session.document().trace.slice(*stage.session.selected);
+    const TraceEvent& slice = stage.session.document().trace.slice(*stage.session.selected);
     EXPECT_EQ(stage.session.selected_rank, 3);
     EXPECT_EQ(slice.step, static_cast<int>(stage.session.playback.position()));
     steps.insert(slice.step);

@@ -111,7 +111,7 @@ TEST(Golden, Story) {
       {.text = "Rank 1 **waits** for rank 0:\n\n- its block is *late*;\n- `step 2` begins.",
        .step = 2,
        .rank = 1,
-       .lane = RingLane::wait,
+       .lane = Lane::wait,
        .figure = Figure::ring},
       {.text = "So much for that."}};
   Person person(session_of(std::move(trace)), 960, 600);

@@ -18,8 +18,8 @@ namespace ringscope::viz {
 inline constexpr std::int64_t kUnit = 1000;
 inline Trace slow_ring_trace() {
   Trace trace = ring_trace(4);
-  for (std::vector<Slice>& slices : trace.events)
-    for (Slice& slice : slices) {
+  for (std::vector<TraceEvent>& slices : trace.events)
+    for (TraceEvent& slice : slices) {
       slice.begin_ns *= kUnit;
       slice.end_ns *= kUnit;
     }
@@ -174,19 +174,19 @@ class Person {
     return timeline().body.y0 + place->y + place->height / 2 -
            static_cast<float>(session().view.scroll_y);
   }
-  ImVec2 place_of(int rank, RingLane lane, std::int64_t ns) {
+  ImVec2 place_of(int rank, Lane lane, std::int64_t ns) {
     return {x_of(document().axis.position(session().axis_mode, rank, ns)),
             y_of(document().trace.row_of(rank, lane))};
   }
   ImVec2 middle_of(SliceId id) {
-    const Slice& slice = document().trace.slice(id);
+    const TraceEvent& slice = document().trace.slice(id);
     const int rank = document().trace.rank_of_row(id.row);
     const auto at = [&](std::int64_t ns) {
       return x_of(document().axis.position(session().axis_mode, rank, ns));
     };
     return {(at(slice.begin_ns) + at(slice.end_ns)) / 2, y_of(id.row)};
   }
-  ImVec2 middle_of(int rank, RingLane lane, std::uint32_t index) {
+  ImVec2 middle_of(int rank, Lane lane, std::uint32_t index) {
     return middle_of({document().trace.row_of(rank, lane), index});
   }
   std::vector<SliceId> slices() {

@@ -169,7 +169,7 @@ inline Trace foreign_trace() {
   trace.ranks.push_back({1, "python", 0, 1});
   trace.lanes.push_back({0, 7, "stream 7", 0, 1});
   trace.names = {"matmul"};
-  Slice slice = plain_slice();
+  TraceEvent slice = plain_slice();
   slice.end_ns = 1000;
   trace.events.push_back({slice});
   trace.rows.push_back({0, 0, 0, 1});

@@ -153,7 +153,7 @@ TEST_F(ScreenshotTest, TheCommandOfAViewShowsItAgain) {
   expect_same();
   // Some ranks never wait, but all compute.
   const Trace& trace = session.document().trace;
-  session.reveal({trace.row_of(1, viz::RingLane::compute), 0});
+  session.reveal({trace.row_of(1, Lane::compute), 0});
   viz::commands::zoom_in(session);
   expect_same();
   session.set_axis_mode(viz::AxisMode::steps);

@@ -28,7 +28,7 @@ Trace two_ranks() {
 }
 
 std::uint32_t compute_row(const Trace& trace, int rank) {
-  return trace.row_of(rank, RingLane::compute);
+  return trace.row_of(rank, Lane::compute);
 }
 
 TEST(Timeline, HoveringFindsEverySlice) {
@@ -119,7 +119,7 @@ TEST(Timeline, RanksAreFoldedPinnedAndMeasuredByTheMouse) {
   Person hands(session_of(two_ranks()));
   const Trace& trace = hands.document().trace;
   hands.drag({hands.x_of(100'000), hands.y_of(compute_row(trace, 1))},
-             {hands.x_of(200'000), hands.y_of(trace.row_of(1, RingLane::wait))});
+             {hands.x_of(200'000), hands.y_of(trace.row_of(1, Lane::wait))});
   EXPECT_EQ(hands.session().measure->ranks, (std::vector<int>{1}));
   hands.drag({hands.x_of(100'000), hands.y_of(compute_row(trace, 0))},
              {hands.x_of(200'000), hands.y_of(compute_row(trace, 1))});
@@ -145,7 +145,7 @@ TEST(Timeline, BinsOfDurationsMarkTheirSlices) {
   bin.y -= 8;
   const std::vector<SliceId> marked = hands.session().marked;
   ASSERT_EQ(marked.size(), 1u);
-  EXPECT_EQ(hands.document().trace.slice(marked[0]).lane, Kind::send);
+  EXPECT_EQ(hands.document().trace.slice(marked[0]).lane, Lane::send);
   EXPECT_EQ(hands.document().trace.slice(marked[0]).duration_ns(), 550'000);
   hands.click(bin);
   EXPECT_EQ(hands.session().found.slices, marked);
@@ -204,7 +204,7 @@ TEST(Timeline, NoTickLosesItsFirstDigits) {
 
 TEST(Timeline, ADoubleClickFocuses) {
   Person hands(session_of(two_ranks()));
-  const SliceId wait{hands.document().trace.row_of(0, RingLane::wait), 0};
+  const SliceId wait{hands.document().trace.row_of(0, Lane::wait), 0};
   hands.double_click(hands.middle_of(wait));
   const TimelineView& view = hands.session().view;
   EXPECT_LE(view.begin, 400'000);

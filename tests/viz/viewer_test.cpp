@@ -99,7 +99,7 @@ TEST(Viewer, ListsWhatIsFound) {
   const std::optional<SliceId> earliest = first_line();
   ASSERT_TRUE(earliest);
   EXPECT_EQ(person.document().trace.slice(*earliest).begin_ns, 0);
-  EXPECT_EQ(person.document().trace.slice(*earliest).lane, Kind::compute);
+  EXPECT_EQ(person.document().trace.slice(*earliest).lane, Lane::compute);
   person.type("j");
   EXPECT_FALSE(person.session().show_table);
 }
@@ -151,7 +151,7 @@ TEST(Viewer, SearchTakesWhatIsTypedAndNothingElseDoes) {
   person.press(SpecialKey::enter);
   ASSERT_TRUE(session.selected.has_value());
   const SliceId first = *session.selected;
-  EXPECT_EQ(session.document().trace.slice(first).lane, Kind::wait);
+  EXPECT_EQ(session.document().trace.slice(first).lane, Lane::wait);
   person.type("n");
   EXPECT_EQ(session.search_text, "kind:wait");
   EXPECT_NE(session.selected, first);
@@ -403,7 +403,7 @@ TEST(Viewer, PanelsSayTogetherThatNothingIsLeftToAttend) {
   Scenario scenario = simulated_scenario(8);
   scenario.job.hops = Hops::needed;
   Session session = session_of(simulated_trace(scenario));
-  const Slice last = session.document().trace.slices_of(1, RingLane::compute).back();
+  const TraceEvent last = session.document().trace.slices_of(1, Lane::compute).back();
   Person person(std::move(session));
   person.session().select_rank(1);
   person.session().seek(static_cast<double>(last.begin_ns + last.end_ns) / 2);

@@ -79,14 +79,14 @@ TEST(Axis, AColumnHasOneScaleAndHoldsItsComputations) {
         const Axis axis(trace);
         for (std::uint32_t row = 0; row < trace.rows.size(); ++row) {
           const int rank = trace.rank_of_row(row);
-          const auto& computed = trace.slices_of(rank, RingLane::compute);
-          for (const Slice& slice : trace.slices(row)) {
+          const auto& computed = trace.slices_of(rank, Lane::compute);
+          for (const TraceEvent& slice : trace.slices(row)) {
             double shown_ns = 0;
             for (const auto& [from, to] : axis.places(AxisMode::steps, rank, slice)) {
               const int step = std::min(static_cast<int>(from), axis.steps() - 1);
               EXPECT_LE(to, step + 1.0);
               shown_ns += (to - from) * static_cast<double>(axis.step_length_ns(step));
-              if (slice.lane == Kind::compute && slice.duration_ns() > 0) {
+              if (slice.lane == Lane::compute && slice.duration_ns() > 0) {
                 EXPECT_EQ(step, axis_step(slice, axis.forward_steps()));
               }
             }
@@ -94,7 +94,7 @@ TEST(Axis, AColumnHasOneScaleAndHoldsItsComputations) {
             EXPECT_LE(shown_ns, ns + 1e-3);
             const bool is_cut =
                 slice.end_ns > computed.back().end_ns || (slice.pass == Pass::forward && backward);
-            if (slice.lane == Kind::compute || !is_cut) {
+            if (slice.lane == Lane::compute || !is_cut) {
               EXPECT_NEAR(shown_ns, ns, 1e-3);
             }
           }
@@ -102,7 +102,7 @@ TEST(Axis, AColumnHasOneScaleAndHoldsItsComputations) {
         for (int step = 0; step < axis.steps(); ++step) {
           std::int64_t longest = 0;  // work of a rank
           for (int rank = 0; rank < 8; ++rank)
-            for (const Slice& slice : trace.slices_of(rank, RingLane::compute))
+            for (const TraceEvent& slice : trace.slices_of(rank, Lane::compute))
               if (axis_step(slice, axis.forward_steps()) == step)
                 longest = std::max(longest, slice.end_ns - axis.step_begin_ns(rank, step));
           EXPECT_GE(axis.step_length_ns(step), longest);
@@ -187,14 +187,14 @@ TEST(Axis, PositionsAndTimesAreInverseInRecordedRuns) {
     for (std::uint32_t row = 0; row < trace.rows.size(); ++row) {
       const int rank = trace.rank_of_row(row);
       double before = 0;
-      for (const Slice& slice : trace.slices(row)) {
+      for (const TraceEvent& slice : trace.slices(row)) {
         for (const AxisMode mode : {AxisMode::time, AxisMode::steps})
           EXPECT_EQ(axis.time_at(mode, rank, axis.position(mode, rank, slice.begin_ns)),
                     slice.begin_ns);
         const double position = axis.position(AxisMode::steps, rank, slice.begin_ns);
         EXPECT_GE(position, before);
         before = position;
-        if (slice.lane != Kind::compute) continue;
+        if (slice.lane != Lane::compute) continue;
         const int step = slice.step + (slice.pass == Pass::backward ? axis.forward_steps() : 0);
         EXPECT_EQ(axis.step_at(rank, slice.begin_ns), step);
       }

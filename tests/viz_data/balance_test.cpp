@@ -139,9 +139,9 @@ TEST(Balance, OddTraces) {
     const WorkTable balance = balance_of(trace);
     std::int64_t cells = 0, slices = 0;
     for (const WorkCell& cell : balance.cells) cells += cell.compute_ns + cell.wait_ns;
-    for (const std::vector<Slice>& of_rank : trace.events)
-      for (const Slice& s : of_rank)
-        if (s.lane == Kind::compute || s.lane == Kind::wait) slices += s.duration_ns();
+    for (const std::vector<TraceEvent>& of_rank : trace.events)
+      for (const TraceEvent& s : of_rank)
+        if (s.lane == Lane::compute || s.lane == Lane::wait) slices += s.duration_ns();
     EXPECT_EQ(cells, balance.steps == 0 ? 0 : slices) << "seed " << seed;
   }
 }

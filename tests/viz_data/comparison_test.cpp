@@ -106,9 +106,9 @@ TEST(Difference, OfARunFromItselfIsNothing) {
 TEST(Difference, UnequalProblemsAndPartnersAreSaid) {
   Document from = make_document(simulated_trace(simulated_scenario(3)));
   Document to = make_document(simulated_trace(simulated_scenario(3)));
-  for (std::vector<Slice>& slices : to.trace.events)
-    for (Slice& slice : slices)
-      if (slice.lane == Kind::compute && slice.step == 1) slice.kv_owner = 0;
+  for (std::vector<TraceEvent>& slices : to.trace.events)
+    for (TraceEvent& slice : slices)
+      if (slice.lane == Lane::compute && slice.step == 1) slice.kv_owner = 0;
   const Difference made = difference_between(from, to);
   EXPECT_EQ(made.unpaired, 2u);  // of ranks 0 and 2
   EXPECT_EQ(difference_between(from, make_document(simulated_trace(simulated_scenario(4)))).refusal,

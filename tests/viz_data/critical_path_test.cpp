@@ -43,10 +43,10 @@ void expect_covers(const Trace& trace, const std::string& what) {
     ASSERT_EQ(s.has_slice, s.kind != PathSegment::overhead) << what;
     if (!s.has_slice) continue;
     ++slices;
-    const Slice& slice = trace.slice(s.slice);
+    const TraceEvent& slice = trace.slice(s.slice);
     EXPECT_LE(slice.begin_ns, s.begin_ns) << what;
     EXPECT_GE(slice.end_ns, s.end_ns) << what;
-    EXPECT_EQ(slice.lane, s.kind == PathSegment::compute ? Kind::compute : Kind::recv) << what;
+    EXPECT_EQ(slice.lane, s.kind == PathSegment::compute ? Lane::compute : Lane::recv) << what;
     EXPECT_EQ(trace.rank_of_row(s.slice.row), s.rank) << what;
     EXPECT_TRUE(path.contains(s.slice)) << what;
   }
@@ -71,10 +71,10 @@ TEST(CriticalPath, GoesThroughTheRankWithMostToDo) {
   EXPECT_EQ(path.compute_ns, 500);
   EXPECT_EQ(path.link_ns, 20);
   EXPECT_EQ(path.overhead_ns, 5);
-  EXPECT_TRUE(path.contains({trace.row_of(1, RingLane::compute), 0}));
-  EXPECT_FALSE(path.contains({trace.row_of(1, RingLane::compute), 1}));
-  EXPECT_TRUE(path.contains({trace.row_of(2, RingLane::recv), 1}));
-  EXPECT_FALSE(path.contains({trace.row_of(2, RingLane::wait), 0}));
+  EXPECT_TRUE(path.contains({trace.row_of(1, Lane::compute), 0}));
+  EXPECT_FALSE(path.contains({trace.row_of(1, Lane::compute), 1}));
+  EXPECT_TRUE(path.contains({trace.row_of(2, Lane::recv), 1}));
+  EXPECT_FALSE(path.contains({trace.row_of(2, Lane::wait), 0}));
 }
 
 TEST(CriticalPath, GoesAlongLinksThatAreTooSlow) {

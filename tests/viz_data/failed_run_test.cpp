@@ -25,7 +25,7 @@ Recording failed_recording() {
 
 TEST(FailedRun, SendsMayLackTheirReceives) {
   Recording recording = failed_recording();
-  std::erase_if(recording.events[1], [](const TraceEvent& e) { return e.lane == RingLane::recv; });
+  std::erase_if(recording.events[1], [](const TraceEvent& e) { return e.lane == Lane::recv; });
   EXPECT_EQ(complaint(trace_text_of(recording)), "");
   recording.info.failure.reset();
   expect_complaint(trace_text_of(recording), "given for flow");

@@ -211,7 +211,7 @@ TEST(Findings, ASampleOfRanksIsNotTakenForAll) {
   EXPECT_DOUBLE_EQ(balance_of(trace).balance_ceiling, all.balance_ceiling);
   expect_said(trace, {"Of 16 ranks, 4 were recorded", "rank 15 has 31 times the pairs of rank 0"});
   double compute = 0;
-  for_each_slice(trace, RingLane::compute, [&](int, const Slice& slice) {
+  for_each_slice(trace, Lane::compute, [&](int, const TraceEvent& slice) {
     compute += static_cast<double>(slice.duration_ns()) / 4;
   });
   const IdleReport idle = idle_of(trace, explanation_of(trace));

@@ -42,7 +42,7 @@ class HandMade {
 
   HandMade& compute(int rank, int step, std::int64_t begin, std::int64_t end,
                     std::int64_t pairs = 1, Pass pass = Pass::forward) {
-    TraceEvent& e = add(RingLane::compute, rank, step, begin, end, pass);
+    TraceEvent& e = add(Lane::compute, rank, step, begin, end, pass);
     e.kv_owner = schedule(rank).owner(step);
     e.pairs = pairs;
     e.flops = (pass == Pass::forward ? 4 : 10) * pairs;
@@ -52,7 +52,7 @@ class HandMade {
 
   HandMade& wait(int rank, int step, std::int64_t begin, std::int64_t end,
                  Payload payload = Payload::kv, Pass pass = Pass::forward) {
-    TraceEvent& e = add(RingLane::wait, rank, step, begin, end, pass);
+    TraceEvent& e = add(Lane::wait, rank, step, begin, end, pass);
     e.payload = payload;
     e.kv_owner = schedule(rank).owner(step);
     e.waiting_for = schedule(rank).recv_rank();
@@ -77,7 +77,7 @@ class HandMade {
     for (const bool sends : {true, false}) {
       const auto [begin, end] = sends ? send : recv;
       TraceEvent& e =
-          add(sends ? RingLane::send : RingLane::recv, sends ? src : dst, step, begin, end, pass);
+          add(sends ? Lane::send : Lane::recv, sends ? src : dst, step, begin, end, pass);
       e.payload = payload;
       e.kv_owner = owner;
       e.bytes = bytes;
@@ -98,8 +98,7 @@ class HandMade {
  private:
   RingSchedule schedule(int rank) const { return {rank, recording_.info.world_size}; }
   std::vector<TraceEvent>& events(int rank) { return recording_.events[rank]; }
-  TraceEvent& add(RingLane lane, int rank, int step, std::int64_t begin, std::int64_t end,
-                  Pass pass) {
+  TraceEvent& add(Lane lane, int rank, int step, std::int64_t begin, std::int64_t end, Pass pass) {
     TraceEvent& e = events(rank).emplace_back();
     e.lane = lane;
     e.pass = pass;

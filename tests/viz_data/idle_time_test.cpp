@@ -26,13 +26,13 @@ void expect_sums(const Trace& trace, const std::string& what) {
   EXPECT_EQ(report.wall_ns, trace.end_ns - trace.begin_ns) << what;
   for (int rank = 0; rank < static_cast<int>(report.ranks.size()); ++rank) {
     const RankIdle& idle = report.ranks[rank];
-    const auto time_in = [&](RingLane lane) {
+    const auto time_in = [&](Lane lane) {
       std::int64_t sum = 0;
-      for (const Slice& slice : trace.slices_of(rank, lane)) sum += slice.duration_ns();
+      for (const TraceEvent& slice : trace.slices_of(rank, lane)) sum += slice.duration_ns();
       return sum;
     };
-    EXPECT_EQ(idle.compute, time_in(RingLane::compute)) << what << ", rank " << rank;
-    EXPECT_EQ(idle.wait_ns, time_in(RingLane::wait)) << what << ", rank " << rank;
+    EXPECT_EQ(idle.compute, time_in(Lane::compute)) << what << ", rank " << rank;
+    EXPECT_EQ(idle.wait_ns, time_in(Lane::wait)) << what << ", rank " << rank;
     EXPECT_EQ(sum_of(idle), report.wall_ns) << what << ", rank " << rank;
     EXPECT_GE(std::min({*std::min_element(idle.by_cause.begin(), idle.by_cause.end()), idle.compute,
                         idle.hops, idle.rest}),

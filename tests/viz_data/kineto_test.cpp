@@ -101,29 +101,29 @@ TEST(Kineto, OneRankWithItsStreams) {
   EXPECT_EQ(trace.lanes[2].name, "thread 4242 (python)");
   EXPECT_EQ(trace.lanes[3].name, "thread PyTorch Profiler");
 
-  const std::span<const Slice> compute = trace.slices(trace.lanes[0].first_row);
+  const std::span<const TraceEvent> compute = trace.slices(trace.lanes[0].first_row);
   ASSERT_EQ(compute.size(), 2u);
-  EXPECT_EQ(compute[0].lane, Kind::compute);
-  EXPECT_EQ(compute[1].lane, Kind::other);  // a copy
+  EXPECT_EQ(compute[0].lane, Lane::compute);
+  EXPECT_EQ(compute[1].lane, Lane::other);  // a copy
   EXPECT_EQ(compute[1].bytes, 4096);
 
-  const std::span<const Slice> nccl = trace.slices(trace.lanes[1].first_row);
+  const std::span<const TraceEvent> nccl = trace.slices(trace.lanes[1].first_row);
   ASSERT_EQ(nccl.size(), 4u);
-  EXPECT_EQ(nccl[0].lane, Kind::recv);
+  EXPECT_EQ(nccl[0].lane, Lane::recv);
   EXPECT_EQ(nccl[0].peer(), 0);
   EXPECT_EQ(nccl[0].bytes, 1024 * 2);
   EXPECT_EQ(nccl[0].begin_ns, 100250);
-  EXPECT_EQ(nccl[1].lane, Kind::recv);
+  EXPECT_EQ(nccl[1].lane, Lane::recv);
   EXPECT_EQ(nccl[1].bytes, 512 * 4);
-  EXPECT_EQ(nccl[2].lane, Kind::communication);  // grouped: only the name says so
+  EXPECT_EQ(nccl[2].lane, Lane::communication);  // grouped: only the name says so
   EXPECT_EQ(nccl[2].peer(), -1);
   EXPECT_EQ(nccl[2].bytes, 0);
-  EXPECT_EQ(nccl[3].lane, Kind::communication);
+  EXPECT_EQ(nccl[3].lane, Lane::communication);
   EXPECT_EQ(nccl[3].bytes, 80);
 
   // What the host did to communicate is not the communication.
   for (std::uint32_t row = trace.lanes[2].first_row; row < trace.rows.size(); ++row)
-    for (const Slice& slice : trace.slices(row)) EXPECT_EQ(slice.lane, Kind::other);
+    for (const TraceEvent& slice : trace.slices(row)) EXPECT_EQ(slice.lane, Lane::other);
 }
 
 TEST(Kineto, WithoutDistributedInfo) {
@@ -164,9 +164,9 @@ TEST_F(KinetoFiles, RanksOfOneJobBecomeOneTrace) {
   // Messages in order.
   ASSERT_EQ(trace.flows.size(), 2u);
   for (std::uint32_t k = 0; k < 2; ++k) {
-    const Slice& send = trace.slices(send_row)[k];
-    const Slice& recv = trace.slices(recv_row)[k];
-    EXPECT_EQ(send.lane, Kind::send);
+    const TraceEvent& send = trace.slices(send_row)[k];
+    const TraceEvent& recv = trace.slices(recv_row)[k];
+    EXPECT_EQ(send.lane, Lane::send);
     EXPECT_EQ(send.peer(), 1);
     EXPECT_EQ(send.flow, recv.flow);
     ASSERT_NE(send.flow, 0u);

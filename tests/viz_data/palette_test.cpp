@@ -111,7 +111,7 @@ TEST(Palette, WaitingIsNoOwnersColor) {
   for (const Theme theme : kThemes)
     for (const Vision& vision : kVisions)
       for (const Color owner : owners(theme, 8))
-        EXPECT_GE(distance(vision, owner, palette_of(theme).of(Kind::wait)), 0.07) << vision.name;
+        EXPECT_GE(distance(vision, owner, palette_of(theme).of(Lane::wait)), 0.07) << vision.name;
 }
 
 TEST(Palette, OwnersAndKindsStandOutFromRows) {
@@ -143,7 +143,7 @@ TEST(Palette, KindsDifferInLightnessAsWellAsHue) {
 TEST(Palette, WaitingHasNoHue) {
   for (const Theme theme : kThemes) {
     const Palette& palette = palette_of(theme);
-    const Color wait = palette.of(Kind::wait);
+    const Color wait = palette.of(Lane::wait);
     const Triple seen_by_all = oklab(seen(kVisions[0], wait));
     EXPECT_LT(std::hypot(seen_by_all[1], seen_by_all[2]), 0.04);
     for (const Color kind : palette.kind)
@@ -195,7 +195,7 @@ TEST(Palette, BeyondSixteenOwnersColorsGoByNode) {
 
 TEST(Palette, OddOwnersHaveAColorToo) {
   for (const Theme theme : kThemes) {
-    EXPECT_EQ(owner_color(theme, -1, 4), palette_of(theme).of(Kind::other));
+    EXPECT_EQ(owner_color(theme, -1, 4), palette_of(theme).of(Lane::other));
     EXPECT_EQ(owner_color(theme, 100000, 4) >> 24, 255u);
     EXPECT_EQ(owner_color(theme, 100000, 200000) >> 24, 255u);
   }
@@ -212,24 +212,24 @@ TEST(Palette, MixingAndAlpha) {
 TEST(Palette, SlicesByOwnerAndByKind) {
   const Theme theme = Theme::dark;
   const Palette& palette = palette_of(theme);
-  Slice slice = plain_slice();
-  slice.lane = Kind::compute;
+  TraceEvent slice = plain_slice();
+  slice.lane = Lane::compute;
   slice.kv_owner = 2;
   const auto owner = [&] { return slice_color(theme, ColorBy::owner, slice, 4); };
   const auto kind = [&] { return slice_color(theme, ColorBy::kind, slice, 4); };
   EXPECT_EQ(owner(), owner_color(theme, 2, 4));
   EXPECT_EQ(kind(), palette.kind[0]);
-  slice.lane = Kind::send;
+  slice.lane = Lane::send;
   EXPECT_NE(owner(), owner_color(theme, 2, 4));
   EXPECT_LT(distance(kVisions[0], owner(), owner_color(theme, 2, 4)), 0.3);
   EXPECT_EQ(kind(), palette.kind[1]);
-  slice.lane = Kind::wait;  // whatever the colours go by
+  slice.lane = Lane::wait;  // whatever the colours go by
   EXPECT_EQ(owner(), palette.kind[3]);
   EXPECT_EQ(kind(), palette.kind[3]);
-  slice.lane = Kind::communication;
+  slice.lane = Lane::communication;
   slice.kv_owner = -1;
   EXPECT_EQ(owner(), palette.kind[4]);
-  slice.lane = Kind::other;
+  slice.lane = Lane::other;
   const Color first = owner();
   slice.name = 1;
   EXPECT_NE(owner(), first);

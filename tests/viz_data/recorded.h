@@ -53,7 +53,7 @@ inline Trace random_trace(std::uint32_t seed) {
   const int world_size = 1 + below(5);
   HandMade made(world_size, "contiguous", "causal", below(3) == 0 ? "allgather" : "ring");
   for (int rank = 0; rank < world_size; ++rank)
-    for (const RingLane lane : kAllLanes) {
+    for (const Lane lane : kAllLanes) {
       std::int64_t now = below(20);
       for (int slices = below(12); slices > 0; --slices) {
         TraceEvent e;
@@ -67,8 +67,8 @@ inline Trace random_trace(std::uint32_t seed) {
         e.pairs = below(4) * 10;
         e.cpu_ns = e.end_ns - e.begin_ns;
         e.bytes = below(100);
-        e.src = lane == RingLane::send ? rank : below(world_size);
-        e.dst = lane == RingLane::recv ? rank : below(world_size);
+        e.src = lane == Lane::send ? rank : below(world_size);
+        e.dst = lane == Lane::recv ? rank : below(world_size);
         e.waiting_for = below(world_size);
         made.recording().events[rank].push_back(e);
       }
@@ -77,8 +77,8 @@ inline Trace random_trace(std::uint32_t seed) {
   std::vector<TraceEvent*> sends, receives;
   for (auto& of_rank : made.recording().events)
     for (TraceEvent& e : of_rank) {
-      if (e.lane == RingLane::send) sends.push_back(&e);
-      if (e.lane == RingLane::recv) receives.push_back(&e);
+      if (e.lane == Lane::send) sends.push_back(&e);
+      if (e.lane == Lane::recv) receives.push_back(&e);
     }
   std::shuffle(receives.begin(), receives.end(), random);
   for (std::size_t i = 0; i < std::min(sends.size(), receives.size()); ++i) {
@@ -87,7 +87,7 @@ inline Trace random_trace(std::uint32_t seed) {
     sent.dst = received.dst;
     sent.flow = static_cast<std::int64_t>(i) + 1;
     received = sent;
-    received.lane = RingLane::recv;
+    received.lane = Lane::recv;
     received.begin_ns = begin_ns;
     received.end_ns = end_ns;
   }
@@ -100,7 +100,7 @@ inline Trace crowded(int world_size, int slices, std::uint32_t seed) {
   std::mt19937 random(seed);
   HandMade made(world_size);
   for (int rank = 0; rank < world_size; ++rank)
-    for (const RingLane lane : kAllLanes) {
+    for (const Lane lane : kAllLanes) {
       std::int64_t now = random() % 50;
       for (int i = 0; i < slices; ++i) {
         TraceEvent e;

@@ -61,7 +61,7 @@ TEST(RingMoment, NothingIsLeftToAttendAfterTheLastBlock) {
       if (!old) made.recording().events[0][1].step = made.recording().events[0][1].kv_owner = -1;
       const Trace trace = made.trace();
       const Axis axis(trace);
-      EXPECT_EQ(trace.slices_of(0, RingLane::wait)[0].step, -1);
+      EXPECT_EQ(trace.slices_of(0, Lane::wait)[0].step, -1);
       for (const double ns : {41, 69, 100, 240}) {
         const RankMoment now = at_time(trace, ns).ranks[0];
         EXPECT_EQ(std::tuple(now.step, now.kv_owner), std::tuple(0, 0)) << ns;
@@ -90,7 +90,7 @@ TEST(RingMoment, RanksHoldTheBlockThatTheRecordingNames) {
     const Axis axis(trace);
     int compared = 0;
     for (int rank = 0; rank < 6; ++rank)
-      for (const Slice& slice : trace.slices_of(rank, RingLane::compute)) {
+      for (const TraceEvent& slice : trace.slices_of(rank, Lane::compute)) {
         if (slice.end_ns == slice.begin_ns) continue;
         const double ns = static_cast<double>(slice.begin_ns - trace.begin_ns);
         const RankMoment now = moment_at(trace, axis, AxisMode::time, ns).ranks[rank];
@@ -168,7 +168,7 @@ TEST(RingMoment, OfRealRunsIsWhatTheSlicesSay) {
       for (int rank = 0; rank < recording.info.world_size; ++rank) {
         const RankMoment& at = moment.ranks[rank];
         bool computing = false;
-        for (const Slice& s : trace.slices_of(rank, RingLane::compute))
+        for (const TraceEvent& s : trace.slices_of(rank, Lane::compute))
           if (s.begin_ns <= now && now < s.end_ns) {
             computing = true;
             EXPECT_EQ(at.kv_owner, s.kv_owner) << what;
@@ -178,7 +178,7 @@ TEST(RingMoment, OfRealRunsIsWhatTheSlicesSay) {
                 << what;
           }
         EXPECT_EQ(at.doing == RankMoment::computing, computing) << what;
-        for (const Slice& s : trace.slices_of(rank, RingLane::recv))
+        for (const TraceEvent& s : trace.slices_of(rank, Lane::recv))
           if (s.end_ns <= now) arrived[rank] += s.bytes;
       }
       for (const Link& link : moment.links) EXPECT_EQ(link.bytes_so_far, arrived[link.dst]) << what;
@@ -212,8 +212,8 @@ TEST(RingMoment, AllSpeakOfTheStepOfTheSliceThatIsDrawn) {
               const RankMoment at = session.moment(0).ranks[rank];
               EXPECT_EQ(session.step_now(0), at.step);
               left += at.has_nothing_left();
-              for (const RingLane lane : {RingLane::compute, RingLane::wait})
-                for (const Slice& s : trace.slices_of(rank, lane)) {
+              for (const Lane lane : {Lane::compute, Lane::wait})
+                for (const TraceEvent& s : trace.slices_of(rank, lane)) {
                   if (now < s.begin_ns || now >= s.end_ns) continue;
                   EXPECT_EQ(at.has_nothing_left(), s.step < 0);
                   if (s.step < 0 || s.payload == Payload::dkv) continue;
@@ -225,7 +225,7 @@ TEST(RingMoment, AllSpeakOfTheStepOfTheSliceThatIsDrawn) {
           EXPECT_GT(left, 0);
           // In the end the mask shows all as attended.
           const MaskProgress progress = session.document().attended.progress_at(session.moment(0));
-          for_each_slice(trace, RingLane::compute, [&](int rank, const Slice& s) {
+          for_each_slice(trace, Lane::compute, [&](int rank, const TraceEvent& s) {
             if (s.pairs > 0) {
               EXPECT_EQ(progress.done[static_cast<std::size_t>(rank * 8 + s.kv_owner)], 1)
                   << name_of(hops) << " " << name_of(partition) << " rank " << rank;

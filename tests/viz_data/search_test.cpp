@@ -145,7 +145,7 @@ TEST(Search, AgreesWithTryingEverySlice) {
   const Trace trace = crowded(4, 300, 12);
   std::size_t expected = 0;
   for (std::uint32_t row = 0; row < trace.rows.size(); ++row)
-    for (const Slice& s : trace.slices(row))
+    for (const TraceEvent& s : trace.slices(row))
       expected += trace.rank_of_row(row) == 2 && s.step == 1 && s.duration_ns() > 20;
   ASSERT_GT(expected, 0u);
   EXPECT_EQ(count(trace, "rank:2 step:1 longer:20"), expected);
@@ -155,7 +155,7 @@ TEST(Flows, LeadFromASendToWhatIsComputedWithTheBlock) {
   const Trace trace = small();
   SliceId id{1, 0};  // rank 0 sends its block
   ASSERT_TRUE(follow_flow(trace, id, true));
-  EXPECT_EQ(trace.slice(id).lane, Kind::recv);
+  EXPECT_EQ(trace.slice(id).lane, Lane::recv);
   EXPECT_EQ(trace.rank_of_row(id.row), 1);
   ASSERT_TRUE(follow_flow(trace, id, true));
   EXPECT_EQ(id, (SliceId{4, 1}));
@@ -172,7 +172,7 @@ TEST(Flows, AWaitIsForWhatWasReceived) {
   const Trace trace = small();
   SliceId id{3, 0};
   ASSERT_TRUE(follow_flow(trace, id, false));
-  EXPECT_EQ(trace.slice(id).lane, Kind::recv);
+  EXPECT_EQ(trace.slice(id).lane, Lane::recv);
   id = {3, 0};
   ASSERT_TRUE(follow_flow(trace, id, true));
   EXPECT_EQ(id, (SliceId{0, 1}));
@@ -183,7 +183,7 @@ TEST(Flows, FollowABlockAroundTheWholeRing) {
   const Trace trace = trace_of(record_run(PartitionKind::zigzag, "causal", scheme_named("ring"),
                                           world_size, /*backward=*/false));
   for (int rank = 0; rank < world_size; ++rank) {
-    SliceId id{trace.row_of(rank, RingLane::compute), 0};
+    SliceId id{trace.row_of(rank, Lane::compute), 0};
     int slices = 1;
     while (follow_flow(trace, id, true)) {
       EXPECT_EQ(trace.slice(id).kv_owner, rank);
@@ -193,7 +193,7 @@ TEST(Flows, FollowABlockAroundTheWholeRing) {
     EXPECT_EQ(trace.slice(id).step, world_size - 1);
     while (follow_flow(trace, id, false)) --slices;
     EXPECT_EQ(slices, 1);
-    EXPECT_EQ(id, (SliceId{trace.row_of(rank, RingLane::compute), 0}));
+    EXPECT_EQ(id, (SliceId{trace.row_of(rank, Lane::compute), 0}));
   }
 }
 

@@ -39,7 +39,7 @@ TEST(Selection, IsWhatIsFoundOrMeasuredOrOfTheRank) {
 
 // Of slices that lie in part within what is measured, that part counts; a drag says of which ranks.
 TEST(Selection, AMeasureAddsUpTheKindsOfItsRanks) {
-  using Times = std::array<std::int64_t, kKindCount>;
+  using Times = std::array<std::int64_t, kLaneKinds>;
   Session session = timed_session();
   EXPECT_EQ(measured_times(session), Times{});
   for (const auto& [measure, times, slices] :
@@ -64,11 +64,11 @@ TEST(Selection, TheTableAddsUpWhatTheDragDoes) {
       for (const double to : {0.14, 0.77, 1.0})
         for (const std::vector<int>& ranks : {std::vector<int>{}, {1, 3}}) {
           session.measure = Measure{from * session.length(), to * session.length(), ranks};
-          std::array<std::int64_t, kKindCount> listed{};
+          std::array<std::int64_t, kLaneKinds> listed{};
           const Trace& trace = session.document().trace;
           for (const Spread& spread : spreads_of(trace, selection_of(session), SliceOrder::kind))
             for (std::size_t kind = 0; kind < listed.size(); ++kind)
-              if (spread.name == name_of(static_cast<Kind>(kind))) listed[kind] = spread.sum_ns;
+              if (spread.name == name_of(static_cast<Lane>(kind))) listed[kind] = spread.sum_ns;
           EXPECT_EQ(listed, measured_times(session)) << from << " to " << to;
         }
   }
@@ -83,19 +83,19 @@ TEST(Selection, DurationsAreCountedInBins) {
   for (const int wanted : {1, 2, 7, 1000}) {
     const std::vector<DurationBin> bins = durations_of(trace, all, wanted);
     EXPECT_LE(bins.size(), static_cast<std::size_t>(wanted));
-    std::array<std::size_t, kKindCount> counted{};
+    std::array<std::size_t, kLaneKinds> counted{};
     std::int64_t end = 30;  // the shortest
     for (const DurationBin& bin : bins) {
       EXPECT_EQ(bin.from_ns, end);
       end = bin.to_ns;
       for (std::size_t k = 0; k < counted.size(); ++k) {
-        const auto found = slices_in(trace, all, static_cast<Kind>(k), bin);
+        const auto found = slices_in(trace, all, static_cast<Lane>(k), bin);
         EXPECT_EQ(static_cast<std::int64_t>(found.size()), bin.counts[k]);
         counted[k] += found.size();
       }
     }
     EXPECT_EQ(end, 201);
-    EXPECT_EQ(counted, (std::array<std::size_t, kKindCount>{4, 1, 1, 1}));
+    EXPECT_EQ(counted, (std::array<std::size_t, kLaneKinds>{4, 1, 1, 1}));
   }
 }
 
@@ -156,7 +156,7 @@ TEST(Selection, SortsByAnyColumn) {
   sort_slices(trace, slices, SliceOrder::step, true);
   EXPECT_EQ(trace.slice(slices.front()).step, 1);
   sort_slices(trace, slices, SliceOrder::kind, false);
-  EXPECT_EQ(trace.slice(slices.back()).lane, Kind::wait);
+  EXPECT_EQ(trace.slice(slices.back()).lane, Lane::wait);
   sort_slices(trace, slices, SliceOrder::begin, false);
   EXPECT_EQ(trace.slice(slices.back()).begin_ns, 1200);
 }

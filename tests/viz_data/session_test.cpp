@@ -351,7 +351,7 @@ TEST(Session, OpensASliceFromAllRanks) {
   session.open_slice(5, 9);
   EXPECT_FALSE(session.overview);
   ASSERT_TRUE(session.selected);
-  const Slice& slice = session.document().trace.slice(*session.selected);
+  const TraceEvent& slice = session.document().trace.slice(*session.selected);
   EXPECT_EQ(slice.step, 9);
   EXPECT_EQ(session.selected_rank, 5);
   EXPECT_EQ(session.view, session.view_of(*session.selected));
@@ -668,7 +668,7 @@ TEST(Document, HoldsWhatIsWorkedOut) {
   EXPECT_EQ(document.links.links.size(), 3u);
   EXPECT_EQ(document.findings, findings(trace, document.why, document.idle));
   EXPECT_FALSE(document.findings.empty());
-  const std::uint32_t row = trace.row_of(1, RingLane::compute);
+  const std::uint32_t row = trace.row_of(1, Lane::compute);
   EXPECT_EQ(document.index.row(row).begins.size(), trace.slices(row).size());
 }
 

@@ -19,26 +19,26 @@ class Story : public testing::Test {
   StoryMoment at(const StoryStep& told, AxisMode mode = AxisMode::time) const {
     return moment_of(trace_, axis_, mode, told);
   }
-  const Slice& slice(const StoryMoment& moment) const { return trace_.slice(*moment.slice); }
+  const TraceEvent& slice(const StoryMoment& moment) const { return trace_.slice(*moment.slice); }
 
   const Trace trace_ = two_ranks().trace();
   const Axis axis_{trace_};
 };
 
 TEST_F(Story, AMomentIsTheMiddleOfWhatIsPointedAt) {
-  const StoryMoment moment = at({.text = "x", .step = 1, .rank = 1, .lane = RingLane::compute});
+  const StoryMoment moment = at({.text = "x", .step = 1, .rank = 1, .lane = Lane::compute});
   ASSERT_TRUE(moment.slice);
   EXPECT_EQ(slice(moment).begin_ns, 100 * kUs);
   EXPECT_EQ(moment.position, 140 * kUs);
   const StoryMoment in_steps =
-      at({.text = "x", .step = 1, .rank = 1, .lane = RingLane::compute}, AxisMode::steps);
+      at({.text = "x", .step = 1, .rank = 1, .lane = Lane::compute}, AxisMode::steps);
   ASSERT_TRUE(in_steps.position);
   EXPECT_GT(*in_steps.position, 1);
   EXPECT_LT(*in_steps.position, 2);
 }
 
 TEST_F(Story, WithoutARankTheLongestSliceIsTheMoment) {
-  const StoryMoment moment = at({.text = "x", .step = 0, .lane = RingLane::compute});
+  const StoryMoment moment = at({.text = "x", .step = 0, .lane = Lane::compute});
   ASSERT_TRUE(moment.slice);
   EXPECT_EQ(trace_.rank_of_row(moment.slice->row), 1);
   EXPECT_EQ(moment.position, 40 * kUs);
@@ -47,15 +47,15 @@ TEST_F(Story, WithoutARankTheLongestSliceIsTheMoment) {
 TEST_F(Story, ForwardBeforeBackwardAndComputeBeforeTheRest) {
   EXPECT_EQ(at({.text = "x", .step = 1, .rank = 0}).position, 120 * kUs);
   EXPECT_EQ(at({.text = "x", .pass = Pass::backward, .step = 1, .rank = 0}).position, 320 * kUs);
-  const StoryMoment wait = at({.text = "x", .rank = 0, .lane = RingLane::wait});
+  const StoryMoment wait = at({.text = "x", .rank = 0, .lane = Lane::wait});
   ASSERT_TRUE(wait.slice);
-  EXPECT_EQ(slice(wait).lane, Kind::wait);
+  EXPECT_EQ(slice(wait).lane, Lane::wait);
   EXPECT_EQ(wait.position, 70 * kUs);
 }
 
 // Rank 1 waits for nothing; the step is there all the same.
 TEST_F(Story, AStepWithoutSuchASliceHasAMiddle) {
-  const StoryStep told{.text = "x", .step = 1, .rank = 1, .lane = RingLane::wait};
+  const StoryStep told{.text = "x", .step = 1, .rank = 1, .lane = Lane::wait};
   const StoryMoment moment = at(told);
   EXPECT_FALSE(moment.slice);
   ASSERT_TRUE(moment.position);
@@ -79,8 +79,8 @@ TEST_F(Story, WholeRanksAndRunsAreNoMoment) {
 TEST_F(Story, WhatIsNotThereIsNoMoment) {
   for (const StoryStep& told :
        {StoryStep{.text = "x", .step = 99}, StoryStep{.text = "x", .step = 0, .rank = 99},
-        StoryStep{.text = "x", .pass = Pass::backward, .step = 2, .lane = RingLane::send},
-        StoryStep{.text = "x", .rank = 99, .lane = RingLane::wait}}) {
+        StoryStep{.text = "x", .pass = Pass::backward, .step = 2, .lane = Lane::send},
+        StoryStep{.text = "x", .rank = 99, .lane = Lane::wait}}) {
     EXPECT_FALSE(at(told).slice);
     EXPECT_EQ(at(told).position.has_value(), told.step == 0);
   }
@@ -93,23 +93,23 @@ TEST_F(Story, PointsAtWhatAgreesWithAllThatIsSaid) {
   const auto lit = [&](const StoryStep& told) {
     int count = 0;
     for (std::uint32_t row = 0; row < trace_.rows.size(); ++row)
-      for (const Slice& s : trace_.slices(row))
+      for (const TraceEvent& s : trace_.slices(row))
         count += points_at(told, trace_.rank_of_row(row), s);
     return count;
   };
   EXPECT_EQ(lit({.text = "x"}), 0);  // nothing is set apart where all is meant
-  EXPECT_EQ(lit({.text = "x", .lane = RingLane::compute}), 8);
-  EXPECT_EQ(lit({.text = "x", .step = 0, .lane = RingLane::compute}), 4);
-  EXPECT_EQ(lit({.text = "x", .step = 0, .rank = 1, .lane = RingLane::compute}), 2);
+  EXPECT_EQ(lit({.text = "x", .lane = Lane::compute}), 8);
+  EXPECT_EQ(lit({.text = "x", .step = 0, .lane = Lane::compute}), 4);
+  EXPECT_EQ(lit({.text = "x", .step = 0, .rank = 1, .lane = Lane::compute}), 2);
   EXPECT_EQ(lit({.text = "x", .pass = Pass::forward, .rank = 0}), 2 + 1 + 1 + 1);
-  EXPECT_EQ(lit({.text = "x", .rank = 0, .lane = RingLane::wait}), 2);
+  EXPECT_EQ(lit({.text = "x", .rank = 0, .lane = Lane::wait}), 2);
 }
 
 TEST(StoryWords, WhereAParagraphIs) {
   EXPECT_EQ(place_of({.text = "x"}), "");
   EXPECT_EQ(place_of({.text = "x", .pass = Pass::backward, .step = 2, .rank = 1}),
             "rank 1 · backward step 2");
-  EXPECT_EQ(place_of({.text = "x", .step = 0, .lane = RingLane::wait}), "step 0 · wait");
+  EXPECT_EQ(place_of({.text = "x", .step = 0, .lane = Lane::wait}), "step 0 · wait");
   EXPECT_EQ(place_of({.text = "x", .pass = Pass::forward}), "forward pass");
 }
 
@@ -131,7 +131,7 @@ TEST(StorySession, GoesOnAndBack) {
   commands::go_on(session);
   EXPECT_EQ(session.selected_rank, 0);
   ASSERT_TRUE(session.selected);
-  EXPECT_EQ(session.document().trace.slice(*session.selected).lane, Kind::wait);
+  EXPECT_EQ(session.document().trace.slice(*session.selected).lane, Lane::wait);
   EXPECT_EQ(session.playback.position(), 70 * kUs);
   EXPECT_EQ(session.figure, Figure::balance);
 

@@ -22,8 +22,8 @@ TEST(Layout, RanksOfWhichNothingWasRecordedAreLeftOut) {
   ASSERT_EQ(layout.ranks.size(), 2u);
   EXPECT_EQ(layout.ranks[0].rank, 3);
   EXPECT_EQ(layout.ranks[1].rank, 17);
-  EXPECT_EQ(layout.place_of(trace.row_of(0, RingLane::compute)), nullptr);
-  EXPECT_GT(layout.place_of(trace.row_of(17, RingLane::wait))->height, 10);
+  EXPECT_EQ(layout.place_of(trace.row_of(0, Lane::compute)), nullptr);
+  EXPECT_GT(layout.place_of(trace.row_of(17, Lane::wait))->height, 10);
   made.recording().info.failure = RunEnd{"killed", 0, 0};  // there, silence tells something
   EXPECT_EQ(make_layout(made.trace(), 800, 300).ranks.size(), 40u);
 }
@@ -128,16 +128,16 @@ TEST(Layout, RanksArePinnedAndFolded) {
   std::vector<int> order;
   for (const RankPlace& place : layout.ranks) order.push_back(place.rank);
   EXPECT_EQ(order, (std::vector<int>{2, 3, 0, 1}));
-  EXPECT_EQ(layout.place_of(trace.row_of(2, RingLane::compute))->y, 0);
+  EXPECT_EQ(layout.place_of(trace.row_of(2, Lane::compute))->y, 0);
   for (const int folded : {3, 0}) {
-    EXPECT_EQ(layout.place_of(trace.row_of(folded, RingLane::wait)), nullptr);
-    EXPECT_EQ(layout.place_of(trace.row_of(folded, RingLane::compute))->height,
+    EXPECT_EQ(layout.place_of(trace.row_of(folded, Lane::wait)), nullptr);
+    EXPECT_EQ(layout.place_of(trace.row_of(folded, Lane::compute))->height,
               TimelineLayout::kFoldedHeight);
   }
   // (200 - 3 * 6 - 2 * 8) / 8 rows.
-  EXPECT_EQ(layout.place_of(trace.row_of(1, RingLane::wait))->height, 20);
+  EXPECT_EQ(layout.place_of(trace.row_of(1, Lane::wait))->height, 20);
   const RankPlace& third = layout.ranks[2];
-  EXPECT_EQ(layout.row_at(fitted(1), third.y), trace.row_of(0, RingLane::compute));
+  EXPECT_EQ(layout.row_at(fitted(1), third.y), trace.row_of(0, Lane::compute));
   EXPECT_EQ(ranks_between(layout, fitted(1), third.y + 1, 1), (std::vector<int>{2, 3, 0}));
   EXPECT_EQ(ranks_between(layout, {0, 1, third.y}, 1, 2), (std::vector<int>{0}));
   EXPECT_EQ(make_layout(trace, 800, 200, 1, {{0, 1, 2, 3}, {}}).rows,
@@ -269,7 +269,7 @@ TEST(Pointing, SnapsToWhatABruteForceSearchFinds) {
     const float y = layout.place_of(row)->y + 1;
     const auto nearest = [&](std::uint32_t r) {
       double best = 1e18;
-      for (const Slice& s : trace.slices(r))
+      for (const TraceEvent& s : trace.slices(r))
         for (const std::int64_t ns : {s.begin_ns, s.end_ns}) {
           const double edge = axis.position(kTime, 0, ns);
           if (std::abs(edge - layout.position_at(view, x)) <

@@ -39,7 +39,7 @@ struct Painted {
   void draw() { paint_timeline(trace, axis, index, layout, view, paint, image); }
 
   const Palette& palette() const { return palette_of(paint.theme); }
-  Color color(const Slice& slice) const {
+  Color color(const TraceEvent& slice) const {
     return slice_color(paint.theme, paint.color_by, slice, trace.info.world_size);
   }
   Color background(std::uint32_t row) const {
@@ -165,7 +165,7 @@ TEST_F(HandMadePicture, FillsTheImageWhateverWasInItBefore) {
 
 // The parts of a slice in pixels: on the step axis one in each step of its rank that it lies in.
 std::vector<std::pair<double, double>> extents(const Painted& p, std::uint32_t row,
-                                               const Slice& s) {
+                                               const TraceEvent& s) {
   const int rank = p.trace.rank_of_row(row);
   const auto x_of = [&](double position) {
     return (position - p.view.begin) * p.image.width / p.view.width();
@@ -192,7 +192,7 @@ std::vector<std::pair<double, double>> extents(const Painted& p, std::uint32_t r
 using Shares = std::map<Color, double>;  // in pixels
 std::optional<Shares> shares(const Painted& p, std::uint32_t row, int c) {
   Shares result;
-  for (const Slice& s : p.trace.slices(row))
+  for (const TraceEvent& s : p.trace.slices(row))
     for (const auto& [x0, x1] : extents(p, row, s)) {
       if (x1 - x0 >= 3 && (std::abs(x0 - c) < 2 || std::abs(x1 - c) < 2)) return std::nullopt;
       const double inside = std::min(x1, c + 1.0) - std::max(x0, static_cast<double>(c));
@@ -260,10 +260,10 @@ Trace kinds_in_turn(int slices, std::int64_t length, std::int64_t gap) {
   trace.ranks.push_back({0, "process", 0, 1});
   trace.lanes.push_back({0, 0, "thread", 0, 1});
   trace.names = {"a"};
-  std::vector<Slice>& all = trace.events.emplace_back();
+  std::vector<TraceEvent>& all = trace.events.emplace_back();
   for (int i = 0; i < slices; ++i) {
-    Slice s = plain_slice();
-    s.lane = i % 5 == 0 ? Kind::communication : Kind::compute;
+    TraceEvent s = plain_slice();
+    s.lane = i % 5 == 0 ? Lane::communication : Lane::compute;
     s.begin_ns = i * (length + gap);
     s.end_ns = s.begin_ns + length;
     all.push_back(s);
@@ -276,11 +276,11 @@ Trace kinds_in_turn(int slices, std::int64_t length, std::int64_t gap) {
 
 TEST(Crowded, OneNanosecondOfWaitingAmongAHundredThousandSlicesIsSeen) {
   Trace trace = kinds_in_turn(100000, 90, 10);
-  Slice& wait = trace.slices(0)[54321];
-  wait.lane = Kind::wait;
+  TraceEvent& wait = trace.slices(0)[54321];
+  wait.lane = Lane::wait;
   wait.end_ns = wait.begin_ns + 1;
   const Painted p(trace, 200, AxisMode::time, ColorBy::kind);
-  const Color color = p.palette().of(Kind::wait);
+  const Color color = p.palette().of(Lane::wait);
   for (int c = 0; c < 200; ++c) {
     const std::vector<Color> column = p.column(0, c);
     EXPECT_EQ(std::count(column.begin(), column.end(), color), c == 54321 * 200 / 100000 ? 1 : 0)
@@ -290,8 +290,8 @@ TEST(Crowded, OneNanosecondOfWaitingAmongAHundredThousandSlicesIsSeen) {
 
 TEST(Crowded, HundredsInAColumnAreSummedInBlocks) {
   const Painted p(kinds_in_turn(100000, 50, 50), 100, AxisMode::time, ColorBy::kind);
-  const Color compute = p.palette().of(Kind::compute);
-  const Color message = p.palette().of(Kind::communication);
+  const Color compute = p.palette().of(Lane::compute);
+  const Color message = p.palette().of(Lane::communication);
   // Half of the time is empty, a fifth of the rest no computing.
   for (int c = 0; c < 100; ++c)
     EXPECT_EQ(runs_of(p.column(0, c)),
@@ -302,7 +302,7 @@ TEST(Crowded, HundredsInAColumnAreSummedInBlocks) {
 TEST(Crowded, WaitingIsSeenEvenWhereThereAreMoreColorsThanPixels) {
   Trace trace = kinds_in_turn(6000, 90, 10);
   for (std::size_t i = 0; i < trace.slices(0).size(); ++i)
-    trace.slices(0)[i].lane = static_cast<Kind>(i % 6);
+    trace.slices(0)[i].lane = static_cast<Lane>(i % 6);
   const Axis axis(trace);
   const TimelineIndex index(trace);
   const TimelineLayout layout = make_layout(trace, 50, 1);  // three pixels high
@@ -310,7 +310,7 @@ TEST(Crowded, WaitingIsSeenEvenWhereThereAreMoreColorsThanPixels) {
   Image image(50, 3);
   const TimelinePaint paint{AxisMode::time, ColorBy::kind, Theme::dark, false};
   paint_timeline(trace, axis, index, layout, fitted(axis.length(AxisMode::time)), paint, image);
-  const Color wait = palette_of(Theme::dark).of(Kind::wait);
+  const Color wait = palette_of(Theme::dark).of(Lane::wait);
   for (int c = 0; c < 50; ++c)
     EXPECT_TRUE(image.at(c, 0) == wait || image.at(c, 1) == wait || image.at(c, 2) == wait) << c;
 }
@@ -339,7 +339,7 @@ TEST(Moving, ZoomedInSlicesAreWhereTheAxisSays) {
   p.draw();
   int looked_at = 0;
   for (std::uint32_t row = 0; row < p.trace.rows.size(); ++row)
-    for (const Slice& s : p.trace.slices(row)) {
+    for (const TraceEvent& s : p.trace.slices(row)) {
       const auto x_of = [&](std::int64_t ns) {
         return (p.axis.position(AxisMode::time, 0, ns) - p.view.begin) * 800 / p.view.width();
       };
@@ -363,7 +363,7 @@ TEST(Index, TimeByClassIsExactForAnyStretch) {
     std::int64_t expected[TimelineIndex::kClasses] = {};
     const std::vector<std::uint8_t>& classes = index.row(row).classes;
     for (std::size_t i = 0; i < classes.size(); ++i) {
-      const Slice& s = trace.slices(row)[i];
+      const TraceEvent& s = trace.slices(row)[i];
       expected[classes[i]] +=
           std::max<std::int64_t>(0, std::min(s.end_ns, end) - std::max(s.begin_ns, begin));
     }

@@ -27,11 +27,11 @@ inline HandMade two_ranks() {
 
 inline std::vector<StoryStep> sample_story() {
   return {{.text = "All of it."},
-          {.text = "Rank 1 has `more` to do.", .step = 0, .rank = 1, .lane = RingLane::compute},
+          {.text = "Rank 1 has `more` to do.", .step = 0, .rank = 1, .lane = Lane::compute},
           {.text = "So rank 0 **waits**.\n\n- For rank 1;\n- *every* step.",
            .step = 1,
            .rank = 0,
-           .lane = RingLane::wait,
+           .lane = Lane::wait,
            .figure = Figure::balance},
           {.text = "Both compute again.", .pass = Pass::backward, .step = 0},
           {.text = "That was rank 0.", .rank = 0, .figure = Figure::softmax}};

@@ -32,9 +32,9 @@ TEST(ForeignTrace, ObjectOrArray) {
     ASSERT_EQ(trace.lanes.size(), 2u);  // by tid
     EXPECT_EQ(trace.lanes[0].name, "thread 8");
     EXPECT_EQ(trace.lanes[1].tid, 9);
-    const Slice& a = trace.slices(1)[0];
+    const TraceEvent& a = trace.slices(1)[0];
     EXPECT_EQ(trace.name(a), "a");
-    Slice expected = plain_slice();
+    TraceEvent expected = plain_slice();
     expected.name = a.name;
     expected.begin_ns = 2000;
     expected.end_ns = 5000;
@@ -111,7 +111,7 @@ TEST(ForeignTrace, BeginAndEnd) {
   ASSERT_EQ(trace.rows.size(), 3u);
   const auto expect = [&](std::uint32_t row, std::uint32_t i, const char* name, int begin,
                           int end) {
-    const Slice& slice = trace.slices(row)[i];
+    const TraceEvent& slice = trace.slices(row)[i];
     EXPECT_EQ(trace.name(slice), name);
     EXPECT_EQ(slice.begin_ns, begin * 1000);
     EXPECT_EQ(slice.end_ns, end * 1000);
@@ -156,7 +156,7 @@ std::vector<std::vector<std::pair<int, int>>> rows_of_text(const std::string& te
   for (std::uint32_t row = 0; row < trace.rows.size(); ++row) {
     EXPECT_EQ(trace.rows[row].depth, rows.size());
     rows.emplace_back();
-    for (const Slice& slice : trace.slices(row))
+    for (const TraceEvent& slice : trace.slices(row))
       rows.back().emplace_back(slice.begin_ns / 1000, slice.end_ns / 1000);
   }
   return rows;

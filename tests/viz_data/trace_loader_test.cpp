@@ -29,8 +29,8 @@ void expect_same(const Trace& trace, const Recording& recording) {
     const RankTrack& track = trace.ranks[rank];
     EXPECT_EQ(track.pid, rank);
     ASSERT_EQ(track.lanes, 4u);
-    for (const ringscope::Lane lane : kAllLanes) {
-      const Lane& found = trace.lanes[track.first_lane + static_cast<std::size_t>(lane)];
+    for (const Lane lane : kAllLanes) {
+      const TraceLane& found = trace.lanes[track.first_lane + static_cast<std::size_t>(lane)];
       EXPECT_EQ(found.name, name_of(lane));
       EXPECT_EQ(found.rank, static_cast<std::uint32_t>(rank));
       EXPECT_EQ(found.tid, static_cast<int>(lane));
@@ -40,28 +40,28 @@ void expect_same(const Trace& trace, const Recording& recording) {
       std::stable_sort(
           expected.begin(), expected.end(),
           [](const TraceEvent& a, const TraceEvent& b) { return a.begin_ns < b.begin_ns; });
-      const std::span<const Slice> slices = trace.slices_of(rank, lane);
+      const std::span<const TraceEvent> slices = trace.slices_of(rank, lane);
       ASSERT_EQ(slices.size(), expected.size());
       for (std::size_t i = 0; i < slices.size(); ++i) {
-        Slice slice = slices[i];
+        TraceEvent slice = slices[i];
         const TraceEvent& e = expected[i];
         EXPECT_EQ(slice.flow != 0, e.flow != 0);
         if (e.flow != 0) {
-          const Flow& flow = trace.flows[slice.flow - 1];
+          const TraceFlow& flow = trace.flows[slice.flow - 1];
           const SliceId here{trace.row_of(rank, lane), static_cast<std::uint32_t>(i)};
-          EXPECT_EQ(lane == ringscope::Lane::send ? flow.from : flow.to, here);
-          const Slice& other = trace.slice(lane == ringscope::Lane::send ? flow.to : flow.from);
+          EXPECT_EQ(lane == Lane::send ? flow.from : flow.to, here);
+          const TraceEvent& other = trace.slice(lane == Lane::send ? flow.to : flow.from);
           EXPECT_EQ(other.kv_owner, e.kv_owner);
           EXPECT_EQ(other.peer(), rank);
           EXPECT_EQ(other.flow, slice.flow);
         }
-        if (lane == ringscope::Lane::compute) {
+        if (lane == Lane::compute) {
           EXPECT_EQ(trace.name(slice), "attend kv " + std::to_string(e.kv_owner) +
                                            (e.pass == Pass::backward ? " (backward)" : ""));
         }
         slice.name = 0;
         slice.flow = e.flow;
-        if (lane == ringscope::Lane::wait)  // which lead to what their rank attends next
+        if (lane == Lane::wait)  // which lead to what their rank attends next
           slice.step = e.step, slice.kv_owner = e.kv_owner;
         EXPECT_EQ(slice, e);
         ++count;
@@ -119,7 +119,7 @@ TEST(TraceLoader, DroppedEventsAreNoticed) {
   // A receive that was not recorded leaves its send without an end.
   auto& events = recording.events[1];
   events.erase(std::find_if(events.begin(), events.end(),
-                            [](const TraceEvent& e) { return e.lane == ringscope::Lane::recv; }));
+                            [](const TraceEvent& e) { return e.lane == Lane::recv; }));
   const Trace trace = parse_trace(trace_text_of(recording));
   ASSERT_EQ(trace.notices.size(), 1u);
   EXPECT_EQ(trace.notices[0], "4 events found the recorder's buffer full and are missing");
@@ -133,11 +133,11 @@ TEST(TraceLoader, SlicesThatNestGetRowsOfTheirOwn) {
   inner.end_ns -= 100;
   recording.events[0].push_back(inner);
   const Trace trace = parse_trace(trace_text_of(recording));
-  const Lane& lane = trace.lanes[0];
+  const TraceLane& lane = trace.lanes[0];
   ASSERT_EQ(lane.rows, 2u);
   EXPECT_EQ(trace.rows[lane.first_row + 1].depth, 1u);
   EXPECT_EQ(trace.slices(lane.first_row + 1)[0].begin_ns, inner.begin_ns);
-  EXPECT_EQ(trace.slices_of(0, ringscope::Lane::compute).size(), 1u);
+  EXPECT_EQ(trace.slices_of(0, Lane::compute).size(), 1u);
 }
 
 // Wherever the chunks' borders fall.
@@ -173,14 +173,14 @@ TEST(RecordedTrace, KernelsHaveLanes) {
   ASSERT_EQ(trace.ranks[1].lanes, 6u);
   EXPECT_EQ(trace.lanes[8].name, "SM 2 producer");
   EXPECT_EQ(trace.lanes[9].name, "SM 2 consumer 0");
-  const Slice& slice = trace.slices(trace.lanes[9].first_row)[0];
+  const TraceEvent& slice = trace.slices(trace.lanes[9].first_row)[0];
   EXPECT_EQ(trace.name(slice), "softmax 4");
   EXPECT_EQ(kernel_part(slice), KernelPart::softmax);
   EXPECT_EQ(slice.step, 1);
   const KernelSpan* span = kernel_span(trace, {trace.lanes[9].first_row, 0});
   ASSERT_NE(span, nullptr);
   EXPECT_EQ(*span, recording.kernel[1][0]);
-  EXPECT_EQ(kernel_span(trace, {trace.row_of(1, RingLane::compute), 0}), nullptr);
+  EXPECT_EQ(kernel_span(trace, {trace.row_of(1, Lane::compute), 0}), nullptr);
   EXPECT_EQ(slice_color(Theme::dark, ColorBy::owner, slice, 2),
             kernel_color(Theme::dark, KernelPart::softmax));
 }
@@ -208,8 +208,8 @@ TEST(RecordedTrace, ASampleHasTheRanksThatWereAskedFor) {
   EXPECT_TRUE(some.flows.empty());
   EXPECT_FALSE(critical_path_of(all).segments.empty());
   EXPECT_TRUE(critical_path_of(some).segments.empty());
-  const auto& there = all.slices_of(4, ringscope::Lane::compute);
-  const auto& here = some.slices_of(1, ringscope::Lane::compute);
+  const auto& there = all.slices_of(4, Lane::compute);
+  const auto& here = some.slices_of(1, Lane::compute);
   ASSERT_EQ(here.size(), there.size());
   for (std::size_t i = 0; i < here.size(); ++i) EXPECT_EQ(here[i].begin_ns, there[i].begin_ns);
   const Axis axis(some);

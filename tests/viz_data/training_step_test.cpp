@@ -47,8 +47,7 @@ Recording step_of_training() {
         event.end_ns = event.begin_ns + 90;  // then 10 of nothing, and at the end of waiting
         event.pairs = 9;
         if (step == 1) {
-          TraceEvent wait{
-              .lane = RingLane::wait, .pass = pass, .step = 1, .kv_owner = event.kv_owner};
+          TraceEvent wait{.lane = Lane::wait, .pass = pass, .step = 1, .kv_owner = event.kv_owner};
           wait.begin_ns = event.end_ns;
           wait.end_ns = event.end_ns + 10;
           wait.waiting_for = 1 - rank;
@@ -72,15 +71,15 @@ TEST(TrainingStep, HasALaneOfTheModel) {
   EXPECT_EQ(trace.wall_ns(), 1000);
   for (int rank = 0; rank < kRanks; ++rank) {
     ASSERT_EQ(trace.ranks[rank].lanes, 5u);
-    const Lane& lane = trace.lanes[trace.ranks[rank].first_lane + 4];
+    const TraceLane& lane = trace.lanes[trace.ranks[rank].first_lane + 4];
     EXPECT_EQ(lane.name, "model");
     ASSERT_EQ(lane.rows, 2u);
-    const std::span<const Slice> outer = model_slices(trace, rank);
+    const std::span<const TraceEvent> outer = model_slices(trace, rank);
     ASSERT_EQ(outer.size(), 7u);
     EXPECT_EQ(trace.name(outer[1]), "attention 1");
     EXPECT_EQ(trace.name(outer[3]), "MLP 1 (backward)");
     EXPECT_EQ(trace.name(outer[4]), "attention 1 (backward)");
-    EXPECT_EQ(outer[5].lane, Kind::communication);
+    EXPECT_EQ(outer[5].lane, Lane::communication);
     EXPECT_EQ(outer[5].bytes, 64);
     EXPECT_EQ(trace.slices(lane.first_row + 1).size(), 2u);
     const std::vector<Stretch> ring = ring_stretches(trace, rank);
@@ -122,7 +121,7 @@ TEST(TrainingStep, StepsArePaintedWithTheirOwnSlices) {
   for (std::uint32_t depth = 0; depth < 2; ++depth) {
     const RowPlace* place = layout.place_of(model + depth);
     ASSERT_NE(place, nullptr);
-    Slice part = plain_slice();  // "attention" and "ring" fill all steps of both passes
+    TraceEvent part = plain_slice();  // "attention" and "ring" fill all steps of both passes
     part.part = static_cast<std::int8_t>(depth == 0 ? ModelPart::attention : ModelPart::ring);
     const Color color = slice_color(Theme::dark, ColorBy::owner, part, kRanks);
     for (int step = 0; step < 4; ++step)

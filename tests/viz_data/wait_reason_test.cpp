@@ -16,7 +16,7 @@ namespace {
 std::string reasons(const HandMade& made, int rank) {
   const Trace trace = made.trace();
   std::string all;
-  for (const std::string& reason : reasons_of_wait(trace, {trace.row_of(rank, RingLane::wait), 0}))
+  for (const std::string& reason : reasons_of_wait(trace, {trace.row_of(rank, Lane::wait), 0}))
     all += (all.empty() ? "" : "; ") + reason;
   return all;
 }
@@ -59,7 +59,7 @@ TEST(WaitReason, WithoutAMessageWhatTheOtherDoesIsSaid) {
   own.recording().events[1].back().waiting_for = 1;
   EXPECT_EQ(reasons(own.compute(0, 0, 0, 1500), 1), "");
   const Trace trace = own.trace();
-  EXPECT_EQ(words_of_awaited(trace, {trace.row_of(1, RingLane::wait), 0}), "its own hop");
+  EXPECT_EQ(words_of_awaited(trace, {trace.row_of(1, Lane::wait), 0}), "its own hop");
 }
 
 }  // namespace

@@ -253,8 +253,8 @@ void draw_histogram(const PanelContext& context, const Kept& kept) {
   constexpr float kNames = 96, kHigh = 26, kGap = 4;
   Session& session = context.session;
   const Trace& trace = session.document().trace;
-  for (int k = 0; k < kKindCount; ++k) {
-    const Kind kind = static_cast<Kind>(k);
+  for (int k = 0; k < kLaneKinds; ++k) {
+    const Lane kind = static_cast<Lane>(k);
     std::int64_t most = 0;
     for (const DurationBin& bin : kept.bins) most = std::max(most, bin.counts[k]);
     if (most == 0) continue;
@@ -320,7 +320,7 @@ void draw_slices(const PanelContext& context, Kept& kept) {
   while (clipper.Step())
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
       const SliceId id = kept.selection.slices[i];
-      const Slice& slice = trace.slice(id);
+      const TraceEvent& slice = trace.slice(id);
       ImGui::TableNextColumn();
       ImGui::PushID(i);
       if (ImGui::Selectable(slice_title(trace, id).c_str(), session.selected == id,

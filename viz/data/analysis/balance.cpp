@@ -48,10 +48,9 @@ std::vector<std::vector<double>> forward_work(const WorkTable& table, int forwar
 // Return the time in sends and receives of `rank` outside its compute slices.
 double exposed_seconds(const Trace& trace, int rank) {
   std::vector<Span> transfers, computing;
-  for (const RingLane lane : {RingLane::compute, RingLane::send, RingLane::recv})
-    for (const Slice& slice : trace.slices_of(rank, lane))
-      (lane == RingLane::compute ? computing : transfers)
-          .emplace_back(slice.begin_ns, slice.end_ns);
+  for (const Lane lane : {Lane::compute, Lane::send, Lane::recv})
+    for (const TraceEvent& slice : trace.slices_of(rank, lane))
+      (lane == Lane::compute ? computing : transfers).emplace_back(slice.begin_ns, slice.end_ns);
   return 1e-9 * static_cast<double>(exposed_ns(std::move(transfers), std::move(computing)));
 }
 
@@ -152,20 +151,20 @@ WorkTable balance_of(const Trace& trace) {
 
   for (int rank = 0; rank < table.ranks; ++rank) {
     int last[2] = {0, std::min(forward_steps, steps - 1)};  // that it attends, by pass
-    for (const RingLane lane : {RingLane::compute, RingLane::wait})
-      for (const Slice& slice : trace.slices_of(rank, lane)) {
+    for (const Lane lane : {Lane::compute, Lane::wait})
+      for (const TraceEvent& slice : trace.slices_of(rank, lane)) {
         table.recorded[rank] = true;
         int& last_step = last[static_cast<std::size_t>(slice.pass)];
         int step = axis_step(slice, forward_steps);
-        if (lane == RingLane::compute) last_step = std::max(last_step, step);
+        if (lane == Lane::compute) last_step = std::max(last_step, step);
         // A rank that has nothing left to attend waits in its last step.
-        if (lane == RingLane::wait && step < 0) step = last_step;
+        if (lane == Lane::wait && step < 0) step = last_step;
         if (step < 0 || step >= steps) continue;
         WorkCell& cell = table.cells[static_cast<std::size_t>(rank) * steps + step];
         cell.pairs = saturating_sum(cell.pairs, slice.pairs);
         cell.flops = saturating_sum(cell.flops, slice.flops);
         cell.cpu_ns = saturating_sum(cell.cpu_ns, slice.cpu_ns);
-        (lane == RingLane::wait ? cell.wait_ns : cell.compute_ns) += slice.duration_ns();
+        (lane == Lane::wait ? cell.wait_ns : cell.compute_ns) += slice.duration_ns();
       }
     table.exposed_s = std::max(table.exposed_s, exposed_seconds(trace, rank));
   }

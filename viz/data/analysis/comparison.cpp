@@ -77,8 +77,8 @@ ComparedFigure figure(const std::string& name, Better better, bool relative, boo
 
 double bytes_sent(const Document& document) {
   double bytes = 0;
-  for_each_slice(document.trace, RingLane::send,
-                 [&](int, const Slice& slice) { bytes += static_cast<double>(slice.bytes); });
+  for_each_slice(document.trace, Lane::send,
+                 [&](int, const TraceEvent& slice) { bytes += static_cast<double>(slice.bytes); });
   return bytes;
 }
 
@@ -224,7 +224,7 @@ std::string remark_of(const Documents& documents) {
 std::vector<int> owners_of(const Document& document) {
   const WorkTable& balance = document.balance;
   std::vector<int> owners(balance.cells.size(), -1);
-  for_each_slice(document.trace, RingLane::compute, [&](int rank, const Slice& slice) {
+  for_each_slice(document.trace, Lane::compute, [&](int rank, const TraceEvent& slice) {
     const int step = axis_step(slice, document.axis.forward_steps());
     if (step >= 0 && step < balance.steps) owners[rank * balance.steps + step] = slice.kv_owner;
   });

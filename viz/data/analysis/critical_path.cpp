@@ -27,12 +27,12 @@ bool before(SliceId a, SliceId b) { return std::pair(a.row, a.index) < std::pair
 class RecordedTasks {
  public:
   RecordedTasks(const Trace& trace, const TaskGraph& graph) : graph_(graph) {
-    for (const RingLane lane : {RingLane::compute, RingLane::recv})
+    for (const Lane lane : {Lane::compute, Lane::recv})
       for (int rank = 0; rank < trace.rank_count(); ++rank) {
         const std::uint32_t row = trace.row_of(rank, lane);
-        const std::span<const Slice> slices = trace.slices(row);
+        const std::span<const TraceEvent> slices = trace.slices(row);
         for (std::uint32_t i = 0; i < slices.size(); ++i) {
-          const Slice& s = slices[i];
+          const TraceEvent& s = slices[i];
           slices_[{lane, s.pass, s.payload, s.step, s.peer(), rank}].all.push_back({row, i});
         }
       }
@@ -74,7 +74,7 @@ class RecordedTasks {
 
  private:
   // Lane, pass, payload, step, sender, and the rank itself.
-  using Key = std::tuple<RingLane, Pass, Payload, int, int, int>;
+  using Key = std::tuple<Lane, Pass, Payload, int, int, int>;
   // What has one key: slices by time, and tasks in the order of their loop.
   struct Alike {
     std::vector<SliceId> all;
@@ -88,8 +88,8 @@ class RecordedTasks {
   Alike* alike(const Task& t) {
     if (!t.is_hop() && t.kind != Task::Kind::attend) return nullptr;
     const auto found =
-        slices_.find(t.is_hop() ? Key{RingLane::recv, t.pass, t.payload, t.step, t.rank, t.to}
-                                : Key{RingLane::compute, t.pass, Payload::kv, t.step, -1, t.rank});
+        slices_.find(t.is_hop() ? Key{Lane::recv, t.pass, t.payload, t.step, t.rank, t.to}
+                                : Key{Lane::compute, t.pass, Payload::kv, t.step, -1, t.rank});
     return found == slices_.end() ? nullptr : &found->second;
   }
   // Give tasks of one key equal shares of its slices.
@@ -134,7 +134,7 @@ class Walk {
   // Return the rank whose computation, wait or arrival ends last.
   int last_rank() const {
     std::pair<std::int64_t, int> last{kNever, 0};
-    for (const RingLane lane : {RingLane::compute, RingLane::recv, RingLane::wait})
+    for (const Lane lane : {Lane::compute, Lane::recv, Lane::wait})
       for (int rank = 0; rank < trace_.rank_count(); ++rank)
         if (const auto& slices = trace_.slices_of(rank, lane);
             !slices.empty() && slices.back().end_ns > last.first)
@@ -144,10 +144,10 @@ class Walk {
 
   // Put a slice on the path, after the overhead that came after it in time.
   void pass(SliceId id) {
-    const Slice& slice = trace_.slice(id);
+    const TraceEvent& slice = trace_.slice(id);
     unexplained_back_to(slice.end_ns);
     rank_ = trace_.rank_of_row(id.row);
-    if (slice.lane == Kind::compute)
+    if (slice.lane == Lane::compute)
       back_to(slice.begin_ns, PathSegment::compute, id);
     else
       back_to(under_way_ns(trace_, slice), PathSegment::link, id);

@@ -28,11 +28,11 @@ constexpr std::int64_t kMaxRegions = 1 << 16;  // closed forms that a sentence m
 std::optional<SliceId> slice_of(const Trace& trace, const Diagnosis& cause) {
   if (cause.cause == Cause::step_overhead) return std::nullopt;
   if (cause.cause == Cause::slow_link)
-    return longest_slice(trace, cause.to, RingLane::recv,
-                         [&](const Slice& slice) { return slice.peer() == cause.from; });
+    return longest_slice(trace, cause.to, Lane::recv,
+                         [&](const TraceEvent& slice) { return slice.peer() == cause.from; });
   const bool first = cause.cause == Cause::late_start;
-  return longest_slice(trace, cause.rank, RingLane::compute,
-                       [&](const Slice& slice) { return !first || slice.step == 0; });
+  return longest_slice(trace, cause.rank, Lane::compute,
+                       [&](const TraceEvent& slice) { return !first || slice.step == 0; });
 }
 
 // Return the settings of What if without a cause, "" if there are none.
@@ -72,9 +72,9 @@ std::string words_of_training(const Trace& trace) {
   for (int rank = 0; rank < trace.rank_count(); ++rank) {
     for (const Stretch& stretch : ring_stretches(trace, rank))
       at_one += static_cast<double>(stretch.end_ns - stretch.begin_ns);
-    const Lane& lane = model_lane(trace, rank);
+    const TraceLane& lane = model_lane(trace, rank);
     for (std::uint32_t row = lane.first_row; row < lane.first_row + lane.rows; ++row)
-      for (const Slice& slice : trace.slices(row))
+      for (const TraceEvent& slice : trace.slices(row))
         if (slice.part == static_cast<int>(ModelPart::ring))
           at_all += static_cast<double>(slice.duration_ns());
   }
@@ -117,8 +117,8 @@ class Findings {
   double reduction() const {
     double ns = 0;
     for (int rank = 0; rank < trace_.rank_count(); ++rank)
-      for (const Slice& part : model_slices(trace_, rank))
-        if (part.lane == Kind::communication) ns += static_cast<double>(part.duration_ns());
+      for (const TraceEvent& part : model_slices(trace_, rank))
+        if (part.lane == Lane::communication) ns += static_cast<double>(part.duration_ns());
     return ns;
   }
 
@@ -149,7 +149,7 @@ class Findings {
       text += fmt::format(" for {}{}", whom.size() > 1 ? "each of " : "", words_of_ranks(whom));
     }
     say(text + ".",
-        longest_slice(trace_, longest[0], RingLane::wait, [](const Slice&) { return true; }));
+        longest_slice(trace_, longest[0], Lane::wait, [](const TraceEvent&) { return true; }));
   }
 
   void where_time_goes() {
@@ -186,7 +186,7 @@ class Findings {
     say(gathers ? "Nothing is computed while blocks are gathered; the ring scheme would hide that."
                 : "Blocks take longer to arrive than to attend: more rows a rank would hide the "
                   "transfers.",
-        longest_slice(trace_, -1, RingLane::wait, [](const Slice&) { return true; }),
+        longest_slice(trace_, -1, Lane::wait, [](const TraceEvent&) { return true; }),
         gathers ? "scheme=ring" : "bandwidth=4");
   }
 
@@ -287,26 +287,27 @@ bool is_of(const SliceId& id, const Trace& trace, int rank) {
 
 // Return whether both ends of the hop that `wait` is for were over when it ended: its block was
 // received, and the block that this rank sent in the same step was taken.
-bool came(const Trace& trace, int rank, const Slice& wait) {
-  const auto over = [&wait](const Slice& end) {
+bool came(const Trace& trace, int rank, const TraceEvent& wait) {
+  const auto over = [&wait](const TraceEvent& end) {
     return end.pass == wait.pass && end.payload == wait.payload && end.end_ns <= wait.end_ns;
   };
-  const std::span<const Slice> received = trace.slices_of(rank, RingLane::recv);
-  const auto recv = std::find_if(received.begin(), received.end(), [&](const Slice& slice) {
+  const std::span<const TraceEvent> received = trace.slices_of(rank, Lane::recv);
+  const auto recv = std::find_if(received.begin(), received.end(), [&](const TraceEvent& slice) {
     return over(slice) && slice.kv_owner == wait.kv_owner;
   });
   if (recv == received.end()) return false;
-  const std::span<const Slice> sent = trace.slices_of(rank, RingLane::send);
-  return std::any_of(sent.begin(), sent.end(),
-                     [&](const Slice& slice) { return over(slice) && slice.step == recv->step; });
+  const std::span<const TraceEvent> sent = trace.slices_of(rank, Lane::send);
+  return std::any_of(sent.begin(), sent.end(), [&](const TraceEvent& slice) {
+    return over(slice) && slice.step == recv->step;
+  });
 }
 
 // Return the slice of a rank that ends last, or the wait if several end together.
 std::optional<SliceId> last_slice(const Trace& trace, int rank) {
   std::optional<SliceId> last;
-  for (const RingLane lane : kAllLanes) {
+  for (const Lane lane : kAllLanes) {
     const std::uint32_t row = trace.row_of(rank, lane);
-    const std::span<const Slice> slices = trace.slices(row);
+    const std::span<const TraceEvent> slices = trace.slices(row);
     if (slices.empty()) continue;
     const SliceId id{row, static_cast<std::uint32_t>(slices.size() - 1)};
     if (!last || trace.slice(id).end_ns >= trace.slice(*last).end_ns) last = id;
@@ -320,11 +321,11 @@ std::vector<SliceId> unfinished_waits(const Trace& trace) {
   std::vector<SliceId> waits;
   if (!trace.info.failure) return waits;
   for (int rank = 0; rank < trace.rank_count(); ++rank) {
-    const std::uint32_t row = trace.row_of(rank, RingLane::wait);
-    const std::span<const Slice> slices = trace.slices(row);
+    const std::uint32_t row = trace.row_of(rank, Lane::wait);
+    const std::span<const TraceEvent> slices = trace.slices(row);
     if (slices.empty()) continue;
-    const Slice& wait = slices.back();
-    const std::span<const Slice> computed = trace.slices_of(rank, RingLane::compute);
+    const TraceEvent& wait = slices.back();
+    const std::span<const TraceEvent> computed = trace.slices_of(rank, Lane::compute);
     const bool went_on = !computed.empty() && computed.back().begin_ns >= wait.end_ns;
     if (!went_on && !came(trace, rank, wait))
       waits.push_back({row, static_cast<std::uint32_t>(slices.size() - 1)});
@@ -417,7 +418,7 @@ std::vector<std::string> findings_of_failure(const Trace& trace,
     return trace.slice(a).duration_ns() > trace.slice(b).duration_ns();
   });
   for (std::size_t i = 0; i < std::min(longest.size(), kMostWaits); ++i) {
-    const Slice& wait = trace.slice(longest[i]);
+    const TraceEvent& wait = trace.slice(longest[i]);
     const int waiting = trace.rank_of_row(longest[i].row);
     const std::string step = words_of_step(wait.pass, wait.step);
     const std::string time = words_of_time(wait.duration_ns());

@@ -24,10 +24,10 @@ std::vector<int> longest_of(const std::vector<std::int64_t>& times) {
 
 // Fill in how long a rank computed and waited. Return the time in which it added up gradients.
 std::int64_t count_slices(const Trace& trace, int rank, RankIdle& counted) {
-  for (const Slice& slice : trace.slices_of(rank, RingLane::compute))
+  for (const TraceEvent& slice : trace.slices_of(rank, Lane::compute))
     counted.compute += slice.duration_ns();
   std::vector<std::int64_t> waited_for(trace.ranks.size());
-  for (const Slice& wait : trace.slices_of(rank, RingLane::wait)) {
+  for (const TraceEvent& wait : trace.slices_of(rank, Lane::wait)) {
     counted.wait_ns += wait.duration_ns();
     if (wait.peer() < 0 || static_cast<std::size_t>(wait.peer()) >= waited_for.size()) continue;
     waited_for[wait.peer()] += wait.duration_ns();
@@ -36,8 +36,8 @@ std::int64_t count_slices(const Trace& trace, int rank, RankIdle& counted) {
   if (!counted.waited_for.empty()) counted.waited_for_ns = waited_for[counted.waited_for[0]];
   std::int64_t reduction = 0;
   if (trace.has_model()) {
-    for (const Slice& part : model_slices(trace, rank))
-      if (part.lane == Kind::communication) reduction += part.duration_ns();
+    for (const TraceEvent& part : model_slices(trace, rank))
+      if (part.lane == Lane::communication) reduction += part.duration_ns();
     counted.compute += trace.wall_ns() - reduction;
     for (const Stretch& ring : ring_stretches(trace, rank))
       counted.compute -= ring.end_ns - ring.begin_ns;
@@ -95,10 +95,10 @@ IdleReport idle_of(const Trace& trace, const Explanation& why) {
   for (int rank = 0; rank < trace.rank_count(); ++rank) {
     RankIdle& idle = report.ranks.emplace_back();
     // A rank that has nothing in a failed run has not come to anything.
-    idle.recorded =
-        !trace.info.is_whole() ||
-        std::any_of(std::begin(kAllLanes), std::end(kAllLanes),
-                    [&](const RingLane lane) { return !trace.slices_of(rank, lane).empty(); });
+    idle.recorded = !trace.info.is_whole() ||
+                    std::any_of(std::begin(kAllLanes), std::end(kAllLanes), [&](const Lane lane) {
+                      return !trace.slices_of(rank, lane).empty();
+                    });
     if (!idle.recorded) continue;
     idle.hops = count_slices(trace, rank, idle);
     std::int64_t lost = report.wall_ns - idle.compute - idle.hops;

@@ -17,9 +17,9 @@ double share(std::int64_t now, std::int64_t begin, std::int64_t end) {
 }
 
 // Return the last slice that has begun by `now`, or null.
-const Slice* last_begun(std::span<const Slice> slices, std::int64_t now) {
+const TraceEvent* last_begun(std::span<const TraceEvent> slices, std::int64_t now) {
   const auto after = std::partition_point(slices.begin(), slices.end(),
-                                          [now](const Slice& s) { return s.begin_ns <= now; });
+                                          [now](const TraceEvent& s) { return s.begin_ns <= now; });
   return after == slices.begin() ? nullptr : &*std::prev(after);
 }
 
@@ -31,17 +31,17 @@ RankMoment rank_at(const Trace& trace, const Axis& axis, int rank, int step, std
   const bool is_whole = trace.info.is_whole();
   const Travel travel = travel_of(trace.info);
 
-  const std::span<const Slice> computes = trace.slices_of(rank, RingLane::compute);
-  const std::span<const Slice> waits = trace.slices_of(rank, RingLane::wait);
-  const Slice* compute = last_begun(computes, now);
-  const Slice* wait = last_begun(waits, now);
+  const std::span<const TraceEvent> computes = trace.slices_of(rank, Lane::compute);
+  const std::span<const TraceEvent> waits = trace.slices_of(rank, Lane::wait);
+  const TraceEvent* compute = last_begun(computes, now);
+  const TraceEvent* wait = last_begun(waits, now);
   // The slice of this step has begun or is the next one.
-  const Slice* const next = compute == nullptr ? computes.data() : compute + 1;
-  const Slice* const end = computes.data() + computes.size();
+  const TraceEvent* const next = compute == nullptr ? computes.data() : compute + 1;
+  const TraceEvent* const end = computes.data() + computes.size();
   // A ring that sends all blocks passes them on at steps at which nothing is attended, too.
   if (ring_step >= 0 && travel.visits_all && (trace.info.hops.empty() || !is_whole))
     moment.kv_owner = RingSchedule{rank, trace.info.world_size}.owner(ring_step);
-  for (const Slice* held : {next, compute})
+  for (const TraceEvent* held : {next, compute})
     if (held != nullptr && held != end && held->kv_owner >= 0 && held->step == ring_step &&
         held->pass == moment.pass)
       moment.kv_owner = held->kv_owner;
@@ -66,7 +66,7 @@ RankMoment rank_at(const Trace& trace, const Axis& axis, int rank, int step, std
 
 }  // namespace
 
-std::int64_t under_way_ns(const Trace& trace, const Slice& recv) {
+std::int64_t under_way_ns(const Trace& trace, const TraceEvent& recv) {
   const std::int64_t sent_ns =
       recv.flow == 0 ? recv.begin_ns : trace.slice(trace.flows[recv.flow - 1].from).begin_ns;
   return std::min(std::max(sent_ns, recv.begin_ns), recv.end_ns);
@@ -77,7 +77,7 @@ LinkHistory::LinkHistory(const Trace& trace) {
   std::map<std::pair<int, int>, Carried> by_ends;
   for (int dst = 0; dst < trace.rank_count(); ++dst) {
     Carried* last = nullptr;  // mostly the same link again
-    for (const Slice& recv : trace.slices_of(dst, RingLane::recv)) {
+    for (const TraceEvent& recv : trace.slices_of(dst, Lane::recv)) {
       if (recv.peer() < 0) continue;
       if (last == nullptr || last->src != recv.peer()) {
         last = &by_ends[{recv.peer(), dst}];
@@ -104,7 +104,7 @@ RingMoment ring_at(const Trace& trace, const Axis& axis, const LinkHistory& hist
     now.push_back(axis.time_at(mode, rank, position));
     moment.ranks.push_back(
         rank_at(trace, axis, rank, axis.step_shown(mode, rank, position), now.back()));
-    const Slice* recv = last_begun(trace.slices_of(rank, RingLane::recv), now.back());
+    const TraceEvent* recv = last_begun(trace.slices_of(rank, Lane::recv), now.back());
     if (recv == nullptr) continue;
     const std::int64_t begin_ns = under_way_ns(trace, *recv);
     if (now.back() < begin_ns || now.back() >= recv->end_ns) continue;

@@ -11,7 +11,7 @@
 namespace ringscope::viz {
 
 // Return when the block of a recv slice got under way: when both ends had begun.
-std::int64_t under_way_ns(const Trace& trace, const Slice& recv);
+std::int64_t under_way_ns(const Trace& trace, const TraceEvent& recv);
 
 // Return the ring step at which `rank` attends the block of `owner`.
 inline int step_with(int rank, int owner, int world_size) {

@@ -12,31 +12,31 @@ namespace {
 
 // Return the slice of a rank's lane that ended last by `until` and fits, or none.
 template <class Fits>
-std::optional<SliceId> last_ended(const Trace& trace, int rank, RingLane lane, std::int64_t until,
+std::optional<SliceId> last_ended(const Trace& trace, int rank, Lane lane, std::int64_t until,
                                   Fits&& fits) {
   const std::uint32_t row = trace.row_of(rank, lane);
-  const std::span<const Slice> slices = trace.slices(row);
+  const std::span<const TraceEvent> slices = trace.slices(row);
   auto at = std::partition_point(slices.begin(), slices.end(),
-                                 [until](const Slice& s) { return s.end_ns <= until; });
+                                 [until](const TraceEvent& s) { return s.end_ns <= until; });
   while (at != slices.begin())
     if (fits(*--at)) return SliceId{row, static_cast<std::uint32_t>(at - slices.begin())};
   return std::nullopt;
 }
 
-std::string words_of_computing(int rank, const Slice& compute) {
+std::string words_of_computing(int rank, const TraceEvent& compute) {
   return fmt::format("rank {} computes on KV {}", rank, compute.kv_owner);
 }
 
 // Return what a rank does at a moment that lets others wait, or "".
 std::string words_of_doing(const Trace& trace, int rank, std::int64_t at) {
-  for (const RingLane lane : {RingLane::compute, RingLane::wait}) {
+  for (const Lane lane : {Lane::compute, Lane::wait}) {
     const std::uint32_t row = trace.row_of(rank, lane);
-    const std::span<const Slice> slices = trace.slices(row);
+    const std::span<const TraceEvent> slices = trace.slices(row);
     const auto now = std::partition_point(slices.begin(), slices.end(),
-                                          [at](const Slice& s) { return s.end_ns <= at; });
+                                          [at](const TraceEvent& s) { return s.end_ns <= at; });
     if (now == slices.end() || now->begin_ns > at) continue;
     const SliceId id{row, static_cast<std::uint32_t>(now - slices.begin())};
-    return lane == RingLane::compute
+    return lane == Lane::compute
                ? words_of_computing(rank, *now)
                : fmt::format("rank {} itself waits for {}", rank, words_of_awaited(trace, id));
   }
@@ -47,10 +47,10 @@ std::string words_of_doing(const Trace& trace, int rank, std::int64_t at) {
 // ended last.
 class Reasons {
  public:
-  Reasons(const Trace& trace, const Slice& wait)
+  Reasons(const Trace& trace, const TraceEvent& wait)
       : trace_(trace), since_(wait.begin_ns), slack_(wait.duration_ns() / 50) {}
 
-  std::vector<std::string> of(int receiver, const Slice& message) {
+  std::vector<std::string> of(int receiver, const TraceEvent& message) {
     const std::string name = name_of_message(trace_, message);
     const std::int64_t begun = under_way_ns(trace_, message);
     if (begun <= since_ + slack_) {
@@ -64,21 +64,21 @@ class Reasons {
   }
 
  private:
-  void follow(int receiver, const Slice& message, std::int64_t begun) {
+  void follow(int receiver, const TraceEvent& message, std::int64_t begun) {
     constexpr std::size_t kMost = 4;
     const int sender = message.peer();
     if (said_.size() == kMost || sender < 0 || sender >= trace_.rank_count()) return;
     const std::int64_t until = begun + slack_;
-    const auto any = [](const Slice&) { return true; };
-    const auto block = last_ended(trace_, sender, RingLane::recv, until, [&](const Slice& s) {
+    const auto any = [](const TraceEvent&) { return true; };
+    const auto block = last_ended(trace_, sender, Lane::recv, until, [&](const TraceEvent& s) {
       return s.pass == message.pass && s.payload == message.payload &&
              s.kv_owner == message.kv_owner;
     });
-    const auto sent = last_ended(trace_, sender, RingLane::send, until, [&](const Slice& s) {
+    const auto sent = last_ended(trace_, sender, Lane::send, until, [&](const TraceEvent& s) {
       return s.peer() == receiver && s.flow != message.flow && s.end_ns <= message.end_ns - 1;
     });
-    const auto computed = last_ended(trace_, sender, RingLane::compute, until, any);
-    const auto read = last_ended(trace_, receiver, RingLane::compute, until, any);
+    const auto computed = last_ended(trace_, sender, Lane::compute, until, any);
+    const auto read = last_ended(trace_, receiver, Lane::compute, until, any);
     std::optional<SliceId> last;
     for (const auto& each : {block, sent, computed, read})
       if (each && end_of(*each) > since_ + slack_ && (!last || end_of(*each) > end_of(*last)))
@@ -86,7 +86,7 @@ class Reasons {
     if (!last) {
       said_.push_back(fmt::format("rank {} sends it late", sender));
     } else if (last == block) {
-      const Slice& before = trace_.slice(*block);
+      const TraceEvent& before = trace_.slice(*block);
       said_.push_back(fmt::format("rank {} awaits it from rank {}", sender, before.peer()));
       const std::int64_t before_begun = under_way_ns(trace_, before);
       if (before_begun > since_ + slack_)
@@ -119,17 +119,17 @@ std::string words_of_awaited(const Trace& trace, SliceId wait) {
 }
 
 std::optional<SliceId> message_that_ended(const Trace& trace, SliceId wait) {
-  const Slice& about = trace.slice(wait);
+  const TraceEvent& about = trace.slice(wait);
   return last_ended(
-      trace, trace.rank_of_row(wait.row), RingLane::recv, about.end_ns, [&](const Slice& s) {
+      trace, trace.rank_of_row(wait.row), Lane::recv, about.end_ns, [&](const TraceEvent& s) {
         return s.pass == about.pass && s.payload == about.payload && s.peer() == about.peer();
       });
 }
 
 std::vector<std::string> reasons_of_wait(const Trace& trace, SliceId id) {
-  const Slice& wait = trace.slice(id);
+  const TraceEvent& wait = trace.slice(id);
   const int rank = trace.rank_of_row(id.row), peer = wait.peer();
-  if (!trace.is_ring || wait.lane != Kind::wait || peer == rank || peer < 0 ||
+  if (!trace.is_ring || wait.lane != Lane::wait || peer == rank || peer < 0 ||
       peer >= trace.rank_count())
     return {};
   const auto came = message_that_ended(trace, id);

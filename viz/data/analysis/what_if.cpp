@@ -36,7 +36,7 @@ Pace pace_of(const Trace& trace, const Scheme& scheme) {
   if (run.backend != "sim" || scheme.travels == Travels::heads) return Pace::buffers;
   if (scheme.course == Course::steps) return run.kv_buffers == 0 ? Pace::in_step : Pace::buffers;
   Pace pace = Pace::buffers;
-  for_each_slice(trace, RingLane::wait, [&](int, const Slice& wait) {
+  for_each_slice(trace, Lane::wait, [&](int, const TraceEvent& wait) {
     if (wait.step < 0 && wait.payload == Payload::kv) pace = Pace::in_step;
   });
   return pace;

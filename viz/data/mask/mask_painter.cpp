@@ -218,7 +218,7 @@ AttendedOrder::AttendedOrder(const Trace& trace) {
   queries_travel_ = travel_of(trace.info).moves_queries();
   for (auto& of_ranks : of_ranks_) of_ranks.resize(trace.ranks.size());
   for (int rank = 0; rank < ranks; ++rank) {
-    for (const Slice& s : trace.slices_of(rank, RingLane::compute))
+    for (const TraceEvent& s : trace.slices_of(rank, Lane::compute))
       if (s.step >= 0 && s.kv_owner >= 0 && s.kv_owner < ranks)
         of_ranks_[static_cast<std::size_t>(s.pass)][rank].push_back(
             {s.step, s.kv_owner, std::max(1.0, static_cast<double>(s.pairs)), 0});

@@ -28,20 +28,20 @@ std::string lowered(std::string_view text) {
 struct Number {
   std::string_view name;
   bool is_time;
-  std::int64_t (*of)(int rank, const Slice& slice);
+  std::int64_t (*of)(int rank, const TraceEvent& slice);
 };
 constexpr Number kNumbers[] = {
-    {"rank", false, [](int rank, const Slice&) { return std::int64_t{rank}; }},
-    {"step", false, [](int, const Slice& s) { return std::int64_t{s.step}; }},
-    {"owner", false, [](int, const Slice& s) { return std::int64_t{s.kv_owner}; }},
-    {"peer", false, [](int, const Slice& s) { return std::int64_t{s.peer()}; }},
+    {"rank", false, [](int rank, const TraceEvent&) { return std::int64_t{rank}; }},
+    {"step", false, [](int, const TraceEvent& s) { return std::int64_t{s.step}; }},
+    {"owner", false, [](int, const TraceEvent& s) { return std::int64_t{s.kv_owner}; }},
+    {"peer", false, [](int, const TraceEvent& s) { return std::int64_t{s.peer()}; }},
     {"for", false,
-     [](int, const Slice& s) { return std::int64_t{s.lane == Kind::wait ? s.peer() : -1}; }},
-    {"pairs", false, [](int, const Slice& s) { return s.pairs; }},
-    {"flops", false, [](int, const Slice& s) { return s.flops; }},
-    {"bytes", false, [](int, const Slice& s) { return s.bytes; }},
-    {"dur", true, [](int, const Slice& s) { return s.duration_ns(); }},
-    {"begin", true, [](int, const Slice& s) { return s.begin_ns; }}};
+     [](int, const TraceEvent& s) { return std::int64_t{s.lane == Lane::wait ? s.peer() : -1}; }},
+    {"pairs", false, [](int, const TraceEvent& s) { return s.pairs; }},
+    {"flops", false, [](int, const TraceEvent& s) { return s.flops; }},
+    {"bytes", false, [](int, const TraceEvent& s) { return s.bytes; }},
+    {"dur", true, [](int, const TraceEvent& s) { return s.duration_ns(); }},
+    {"begin", true, [](int, const TraceEvent& s) { return s.begin_ns; }}};
 
 const Number* number_of(std::string_view name) {
   const auto found = std::find_if(std::begin(kNumbers), std::end(kNumbers),
@@ -50,7 +50,7 @@ const Number* number_of(std::string_view name) {
 }
 
 // A slice is found if it meets every test of one of the alternatives.
-using Test = std::function<bool(int rank, const Slice& slice)>;
+using Test = std::function<bool(int rank, const TraceEvent& slice)>;
 using Alternatives = std::vector<std::vector<Test>>;
 
 using Compare = bool (*)(double x, double bound);
@@ -90,9 +90,9 @@ std::string_view read_field(const Trace& trace, std::string_view field, Compare 
     return "";
   }
   if (field == "kind") {
-    for (int k = 0; k < kKindCount; ++k)
-      if (name_of(static_cast<Kind>(k)) == value) {
-        test = [k](int, const Slice& s) { return s.lane == static_cast<Kind>(k); };
+    for (int k = 0; k < kLaneKinds; ++k)
+      if (name_of(static_cast<Lane>(k)) == value) {
+        test = [k](int, const TraceEvent& s) { return s.lane == static_cast<Lane>(k); };
         return "";
       }
     return "kind: is one of compute, send, recv, wait, communication, other";
@@ -100,7 +100,7 @@ std::string_view read_field(const Trace& trace, std::string_view field, Compare 
   if (field == "pass") {
     for (const Pass pass : kAllPasses)
       if (name_of(pass) == value) {
-        test = [pass](int, const Slice& s) { return s.step >= 0 && s.pass == pass; };
+        test = [pass](int, const TraceEvent& s) { return s.step >= 0 && s.pass == pass; };
         return "";
       }
     return "pass: is forward or backward";
@@ -113,7 +113,7 @@ Test part_of_name(const Trace& trace, std::string_view part) {
   std::vector<bool> fits;
   for (const std::string& name : trace.names)
     fits.push_back(lowered(name).find(part) != std::string::npos);
-  return [fits = std::move(fits)](int, const Slice& slice) { return fits[slice.name]; };
+  return [fits = std::move(fits)](int, const TraceEvent& slice) { return fits[slice.name]; };
 }
 
 // Set `test` to what a word means. A field stands before a colon or a comparison, but "aten::add",
@@ -166,7 +166,7 @@ std::string_view read_text(const Trace& trace, std::string_view text, Alternativ
       Test test;
       if (const auto complaint = read_word(trace, word, test); !complaint.empty()) return complaint;
       if (std::exchange(negated, false))
-        test = [test](int rank, const Slice& slice) { return !test(rank, slice); };
+        test = [test](int rank, const TraceEvent& slice) { return !test(rank, slice); };
       any.back().push_back(std::move(test));
     }
   }
@@ -176,30 +176,30 @@ std::string_view read_text(const Trace& trace, std::string_view text, Alternativ
 
 // Return the first slice of the rank's lane for the same block in the same pass that `fits`.
 template <class Fits>
-std::optional<SliceId> about_block(const Trace& trace, SliceId id, RingLane lane, Fits&& fits) {
-  const Slice& about = trace.slice(id);
+std::optional<SliceId> about_block(const Trace& trace, SliceId id, Lane lane, Fits&& fits) {
+  const TraceEvent& about = trace.slice(id);
   const int rank = trace.rank_of_row(id.row);
-  return find_slice(trace, rank, lane, [&](const Slice& s) {
+  return find_slice(trace, rank, lane, [&](const TraceEvent& s) {
     return s.pass == about.pass && s.kv_owner == about.kv_owner && fits(s);
   });
 }
 
-std::optional<SliceId> message(const Trace& trace, SliceId id, RingLane lane, Payload payload) {
-  return about_block(trace, id, lane, [&](const Slice& s) { return s.payload == payload; });
+std::optional<SliceId> message(const Trace& trace, SliceId id, Lane lane, Payload payload) {
+  return about_block(trace, id, lane, [&](const TraceEvent& s) { return s.payload == payload; });
 }
 
 // Return what is computed with a block, which is once on every rank. A gradient is added to what
 // the rank has just computed for the block; once it is home, to nothing.
 std::optional<SliceId> compute_with(const Trace& trace, SliceId id, std::int32_t step) {
   const bool gradient = trace.slice(id).payload == Payload::dkv;
-  return about_block(trace, id, RingLane::compute,
-                     [&](const Slice& s) { return !gradient || s.step == step; });
+  return about_block(trace, id, Lane::compute,
+                     [&](const TraceEvent& s) { return !gradient || s.step == step; });
 }
 
 // Return what a wait's rank attends next in the pass.
 std::optional<SliceId> attended_after(const Trace& trace, SliceId wait) {
-  const Slice& about = trace.slice(wait);
-  return find_slice(trace, trace.rank_of_row(wait.row), RingLane::compute, [&](const Slice& s) {
+  const TraceEvent& about = trace.slice(wait);
+  return find_slice(trace, trace.rank_of_row(wait.row), Lane::compute, [&](const TraceEvent& s) {
     return s.pass == about.pass && s.begin_ns >= about.end_ns;
   });
 }
@@ -208,24 +208,24 @@ std::optional<SliceId> attended_after(const Trace& trace, SliceId wait) {
 // block, and that to the send that passes on the block or, at the end, its gradient. A wait lies between
 // the message that ended it and what its rank attends next.
 std::optional<SliceId> flow_step(const Trace& trace, SliceId id, bool onwards) {
-  const Slice& slice = trace.slice(id);
+  const TraceEvent& slice = trace.slice(id);
   if (slice.flow != 0) {
-    const Flow& flow = trace.flows[slice.flow - 1];
+    const TraceFlow& flow = trace.flows[slice.flow - 1];
     if (onwards && flow.from == id) return flow.to;
     if (!onwards && flow.to == id) return flow.from;
   }
   if (!trace.is_ring) return std::nullopt;
   switch (slice.lane) {
-    case Kind::recv:
+    case Lane::recv:
       return onwards ? compute_with(trace, id, slice.step + 1) : std::nullopt;
-    case Kind::send:
+    case Lane::send:
       return onwards ? std::nullopt : compute_with(trace, id, slice.step);
-    case Kind::wait:
+    case Lane::wait:
       return onwards ? attended_after(trace, id) : message_that_ended(trace, id);
-    case Kind::compute: {
-      if (!onwards) return message(trace, id, RingLane::recv, Payload::kv);
-      const auto block = message(trace, id, RingLane::send, Payload::kv);
-      return block ? block : message(trace, id, RingLane::send, Payload::dkv);
+    case Lane::compute: {
+      if (!onwards) return message(trace, id, Lane::recv, Payload::kv);
+      const auto block = message(trace, id, Lane::send, Payload::kv);
+      return block ? block : message(trace, id, Lane::send, Payload::dkv);
     }
     default:
       return std::nullopt;
@@ -251,7 +251,7 @@ SearchResult search(const Trace& trace, std::string_view words, std::size_t limi
   Alternatives any;
   result.complaint = read_text(trace, lowered(words), any);
   if (!result.complaint.empty() || any.empty()) return result;
-  const auto fits = [&](int rank, const Slice& slice) {
+  const auto fits = [&](int rank, const TraceEvent& slice) {
     return std::any_of(any.begin(), any.end(), [&](const std::vector<Test>& all) {
       return std::all_of(all.begin(), all.end(),
                          [&](const Test& test) { return test(rank, slice); });
@@ -270,7 +270,7 @@ SearchResult search(const Trace& trace, std::string_view words, std::size_t limi
   };
   for (std::uint32_t row = 0; row < trace.rows.size(); ++row) {
     const int rank = trace.rank_of_row(row);
-    const std::span<const Slice> slices = trace.slices(row);
+    const std::span<const TraceEvent> slices = trace.slices(row);
     std::size_t in_row = 0;
     for (std::uint32_t i = 0; i < slices.size(); ++i) {
       if (!fits(rank, slices[i])) continue;

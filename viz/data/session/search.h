@@ -25,9 +25,9 @@ std::optional<double> duration_ns(std::string_view text);
 
 // Return the first slice of a rank's lane, in a recording of ours, that `fits`.
 template <class Fits>
-std::optional<SliceId> find_slice(const Trace& trace, int rank, RingLane lane, Fits&& fits) {
+std::optional<SliceId> find_slice(const Trace& trace, int rank, Lane lane, Fits&& fits) {
   const std::uint32_t row = trace.row_of(rank, lane);
-  const std::span<const Slice> slices = trace.slices(row);
+  const std::span<const TraceEvent> slices = trace.slices(row);
   const auto found = std::find_if(slices.begin(), slices.end(), fits);
   if (found == slices.end()) return std::nullopt;
   return SliceId{row, static_cast<std::uint32_t>(found - slices.begin())};
@@ -35,12 +35,12 @@ std::optional<SliceId> find_slice(const Trace& trace, int rank, RingLane lane, F
 
 // Return the longest slice of a lane that `fits`, the first of several, of `rank` or, if -1, of any.
 template <class Fits>
-std::optional<SliceId> longest_slice(const Trace& trace, int rank, RingLane lane, Fits&& fits) {
+std::optional<SliceId> longest_slice(const Trace& trace, int rank, Lane lane, Fits&& fits) {
   std::optional<SliceId> longest;
   for (int each = 0; each < trace.rank_count(); ++each) {
     if (rank >= 0 && each != rank) continue;
     const std::uint32_t row = trace.row_of(each, lane);
-    const std::span<const Slice> slices = trace.slices(row);
+    const std::span<const TraceEvent> slices = trace.slices(row);
     for (std::uint32_t i = 0; i < slices.size(); ++i)
       if (fits(slices[i]) &&
           (!longest || slices[i].duration_ns() > trace.slice(*longest).duration_ns()))

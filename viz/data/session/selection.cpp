@@ -14,15 +14,17 @@
 namespace ringscope::viz {
 namespace {
 
-const Lane& lane_of(const Trace& trace, SliceId id) { return trace.lanes[trace.rows[id.row].lane]; }
+const TraceLane& lane_of(const Trace& trace, SliceId id) {
+  return trace.lanes[trace.rows[id.row].lane];
+}
 
 // Return the order of steps: those of the forward pass, then those of the backward pass.
-std::int64_t order_of_step(const Slice& slice) {
+std::int64_t order_of_step(const TraceEvent& slice) {
   return slice.step < 0 ? -1 : slice.step + (slice.pass == Pass::backward ? INT64_C(1) << 32 : 0);
 }
 
 std::int64_t number_for(const Trace& trace, SliceId id, SliceOrder order) {
-  const Slice& slice = trace.slice(id);
+  const TraceEvent& slice = trace.slice(id);
   switch (order) {
     case SliceOrder::kind:
       return static_cast<std::int64_t>(slice.lane);
@@ -42,7 +44,7 @@ std::int64_t number_for(const Trace& trace, SliceId id, SliceOrder order) {
 
 // Return words that find the slice first.
 std::string words_that_find(const Trace& trace, SliceId id) {
-  const Slice& slice = trace.slice(id);
+  const TraceEvent& slice = trace.slice(id);
   std::string words = fmt::format("rank:{} kind:{} begin:{}ns", lane_of(trace, id).rank,
                                   name_of(slice.lane), slice.begin_ns - trace.begin_ns);
   const SearchResult found = search(trace, words, 1);
@@ -69,7 +71,7 @@ std::pair<std::int64_t, std::int64_t> measured_span(const Session& session, int 
 }  // namespace
 
 std::int64_t Selection::ns_of(const Trace& trace, SliceId id) const {
-  const Slice& slice = trace.slice(id);
+  const TraceEvent& slice = trace.slice(id);
   if (spans.empty()) return slice.duration_ns();
   const auto [from, to] = spans[static_cast<std::size_t>(trace.rank_of_row(id.row))];
   return ns_within(slice.begin_ns, slice.end_ns, from, to);
@@ -99,7 +101,7 @@ Selection selection_of(const Session& session) {
     const int rank = trace.rank_of_row(row);
     if ((only >= 0 && rank != only) || !measure.holds(rank)) continue;
     if (session.measure && trace.rows[row].depth > 0) continue;  // what it lies over counts
-    const std::span<const Slice> slices = trace.slices(row);
+    const std::span<const TraceEvent> slices = trace.slices(row);
     for (std::uint32_t i = 0; i < slices.size(); ++i)
       if (!session.measure || result.ns_of(trace, {row, i}) > 0) result.slices.push_back({row, i});
   }
@@ -123,7 +125,7 @@ std::string csv_of(const Trace& trace, const std::vector<SliceId>& slices) {
     return number == nothing ? std::string() : std::to_string(number);
   };
   for (const SliceId id : slices) {
-    const Slice& s = trace.slice(id);
+    const TraceEvent& s = trace.slice(id);
     text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", s.begin_ns - trace.begin_ns,
                         s.duration_ns(), lane_of(trace, id).rank,
                         csv_field(lane_of(trace, id).name), csv_field(std::string(trace.name(s))),
@@ -137,7 +139,7 @@ std::string csv_of(const Trace& trace, const std::vector<SliceId>& slices) {
 std::vector<Spread> spreads_of(const Trace& trace, const Selection& selection, SliceOrder by) {
   std::map<std::int64_t, std::pair<std::string, std::vector<std::int64_t>>> groups;
   for (const SliceId id : selection.slices) {
-    const Slice& slice = trace.slice(id);
+    const TraceEvent& slice = trace.slice(id);
     const std::int64_t ns = selection.ns_of(trace, id);
     auto& [name, durations] = groups[number_for(trace, id, by)];
     if (durations.empty())
@@ -173,8 +175,8 @@ std::string csv_of(const std::vector<Spread>& spreads) {
   return text;
 }
 
-std::array<std::int64_t, kKindCount> measured_times(const Session& session) {
-  std::array<std::int64_t, kKindCount> times{};
+std::array<std::int64_t, kLaneKinds> measured_times(const Session& session) {
+  std::array<std::int64_t, kLaneKinds> times{};
   if (!session.measure) return times;
   const Document& document = session.document();
   for (std::uint32_t row = 0; row < document.trace.rows.size(); ++row) {
@@ -184,7 +186,7 @@ std::array<std::int64_t, kKindCount> measured_times(const Session& session) {
     std::int64_t sums[TimelineIndex::kClasses];
     const auto [from, to] = measured_span(session, rank);
     document.index.time_by_class(row, from, to, sums);
-    const std::vector<Slice>& samples = document.index.row(row).samples;
+    const std::vector<TraceEvent>& samples = document.index.row(row).samples;
     for (std::size_t i = 0; i < samples.size(); ++i)
       times[static_cast<std::size_t>(samples[i].lane)] += sums[i];
   }
@@ -218,12 +220,12 @@ std::vector<DurationBin> durations_of(const Trace& trace, const std::vector<Slic
   return found;
 }
 
-std::vector<SliceId> slices_in(const Trace& trace, const std::vector<SliceId>& slices, Kind kind,
+std::vector<SliceId> slices_in(const Trace& trace, const std::vector<SliceId>& slices, Lane kind,
                                const DurationBin& bin) {
   constexpr std::size_t kMost = 10000;
   std::vector<SliceId> found;
   for (const SliceId id : slices) {
-    const Slice& slice = trace.slice(id);
+    const TraceEvent& slice = trace.slice(id);
     if (found.size() < kMost && slice.lane == kind && slice.duration_ns() >= bin.from_ns &&
         slice.duration_ns() < bin.to_ns)
       found.push_back(id);

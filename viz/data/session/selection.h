@@ -46,18 +46,18 @@ std::vector<Spread> spreads_of(const Trace& trace, const Selection& selection, S
 std::string csv_of(const std::vector<Spread>& spreads);
 
 // Return how long the slices of each kind last within what is measured, on its ranks.
-std::array<std::int64_t, kKindCount> measured_times(const Session& session);
+std::array<std::int64_t, kLaneKinds> measured_times(const Session& session);
 
 // A histogram's bin: how many slices of each kind last from from_ns to less than to_ns.
 struct DurationBin {
   std::int64_t from_ns = 0, to_ns = 0;
-  std::array<std::int64_t, kKindCount> counts{};
+  std::array<std::int64_t, kLaneKinds> counts{};
 };
 // Return `bins` bins of about equal ratios, as far as durations are apart; none for no slices.
 std::vector<DurationBin> durations_of(const Trace& trace, const std::vector<SliceId>& slices,
                                       int bins = 32);
 // Return the slices of a kind in a bin, at most as many as a search finds.
-std::vector<SliceId> slices_in(const Trace& trace, const std::vector<SliceId>& slices, Kind kind,
+std::vector<SliceId> slices_in(const Trace& trace, const std::vector<SliceId>& slices, Lane kind,
                                const DurationBin& bin);
 
 // Return what shows the same moment, selection, range and axis: flags of `ringscope view` without

@@ -204,7 +204,7 @@ void Session::select_rank(int rank) {
 }
 
 std::pair<double, double> Session::span_of(SliceId id) const {
-  const Slice& slice = document().trace.slice(id);
+  const TraceEvent& slice = document().trace.slice(id);
   const int rank = document().trace.rank_of_row(id.row);
   return {document().axis.position(axis_mode, rank, slice.begin_ns),
           document().axis.end_position(axis_mode, rank, slice)};
@@ -409,7 +409,7 @@ void Session::keep_prediction() {
 std::optional<SliceId> compute_slice(const Document& document, int rank, int step) {
   const Trace& trace = document.trace;
   if (!trace.is_ring || rank < 0 || rank >= trace.rank_count()) return std::nullopt;
-  return find_slice(trace, rank, RingLane::compute, [&](const Slice& slice) {
+  return find_slice(trace, rank, Lane::compute, [&](const TraceEvent& slice) {
     return axis_step(slice, document.axis.forward_steps()) == step;
   });
 }
@@ -422,7 +422,7 @@ bool points_at_something(const StoryStep& told) {
   return told.pass || told.step >= 0 || told.rank >= 0 || told.lane;
 }
 
-bool points_at(const StoryStep& told, int rank, const Slice& slice) {
+bool points_at(const StoryStep& told, int rank, const TraceEvent& slice) {
   return points_at_something(told) && (told.rank < 0 || told.rank == rank) &&
          (told.step < 0 || told.step == slice.step) && (!told.pass || *told.pass == slice.pass) &&
          (!told.lane || *told.lane == slice.lane);
@@ -433,14 +433,14 @@ StoryMoment moment_of(const Trace& trace, const Axis& axis, AxisMode mode, const
   // A rank or a pass as a whole is no moment.
   if (told.step < 0 && !told.lane) return moment;
   for (const Pass pass : kAllPasses)
-    for (const RingLane lane : kAllLanes) {
+    for (const Lane lane : kAllLanes) {
       if (moment.slice || (told.lane && *told.lane != lane)) continue;
-      moment.slice = longest_slice(trace, told.rank, lane, [&](const Slice& slice) {
+      moment.slice = longest_slice(trace, told.rank, lane, [&](const TraceEvent& slice) {
         return slice.pass == pass && points_at(told, told.rank, slice);
       });
     }
   if (moment.slice) {
-    const Slice& slice = trace.slice(*moment.slice);
+    const TraceEvent& slice = trace.slice(*moment.slice);
     const int rank = trace.rank_of_row(moment.slice->row);
     moment.position = axis.position(mode, rank, slice.begin_ns + slice.duration_ns() / 2);
     return moment;

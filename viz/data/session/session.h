@@ -215,7 +215,7 @@ void advance(Session& session, double seconds);
 // Return whether the paragraph is about less than the whole run.
 bool points_at_something(const StoryStep& told);
 // Return whether it is about `slice` of a rank; false if it is about the whole run.
-bool points_at(const StoryStep& told, int rank, const Slice& slice);
+bool points_at(const StoryStep& told, int rank, const TraceEvent& slice);
 
 struct StoryMoment {
   std::optional<SliceId> slice;    // the slice that the playhead stands in

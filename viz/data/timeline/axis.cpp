@@ -59,14 +59,14 @@ void Axis::add_rank(const Trace& trace, int rank) {
   for (std::uint32_t l = track.first_lane; l < track.first_lane + track.lanes; ++l)
     for (std::uint32_t row = trace.lanes[l].first_row;
          row < trace.lanes[l].first_row + trace.lanes[l].rows; ++row)
-      for (const Slice& slice : trace.slices(row)) {
+      for (const TraceEvent& slice : trace.slices(row)) {
         end = std::max(end, slice.end_ns);
         // The wait for a gradient begins no step, because it comes when the step's own work is over.
-        const bool begins_step = slice.lane == Kind::compute ||
-                                 (slice.lane == Kind::wait && slice.payload == Payload::kv);
+        const bool begins_step = slice.lane == Lane::compute ||
+                                 (slice.lane == Lane::wait && slice.payload == Payload::kv);
         const int step = axis_step(slice, forward_steps_);
         if (!begins_step || step < 0 || step >= steps_) continue;
-        if (slice.lane == Kind::compute) computed = std::max(computed, slice.end_ns);
+        if (slice.lane == Lane::compute) computed = std::max(computed, slice.end_ns);
         begins[step] = std::min(begins[step], slice.begin_ns);
         std::int64_t& last = worked[static_cast<std::size_t>(step)];
         last = last == kUnknown ? slice.end_ns : std::max(last, slice.end_ns);
@@ -106,7 +106,7 @@ double Axis::position(AxisMode mode, int rank, std::int64_t ns) const {
   return step + std::clamp(within, 0.0, 1.0);
 }
 
-double Axis::end_position(AxisMode mode, int rank, const Slice& slice) const {
+double Axis::end_position(AxisMode mode, int rank, const TraceEvent& slice) const {
   const std::int64_t inside = std::max(slice.begin_ns, slice.end_ns - 1);
   const int step = step_at(rank, inside);
   if (mode == AxisMode::time || boundaries_.empty() || inside == slice.end_ns)
@@ -116,7 +116,7 @@ double Axis::end_position(AxisMode mode, int rank, const Slice& slice) const {
 }
 
 std::vector<std::pair<double, double>> Axis::places(AxisMode mode, int rank,
-                                                    const Slice& slice) const {
+                                                    const TraceEvent& slice) const {
   const std::pair<double, double> whole(position(mode, rank, slice.begin_ns),
                                         end_position(mode, rank, slice));
   if (mode == AxisMode::time || boundaries_.empty()) return {whole};

@@ -20,7 +20,7 @@ namespace ringscope::viz {
 enum class AxisMode : std::uint8_t { time, steps };
 
 // Return the step of the axis that ring step `slice.step` of its pass is; -1 for a slice without one.
-inline int axis_step(const Slice& slice, int forward_steps) {
+inline int axis_step(const TraceEvent& slice, int forward_steps) {
   if (slice.step < 0) return -1;
   return slice.step + (slice.pass == Pass::backward ? forward_steps : 0);
 }
@@ -35,10 +35,11 @@ class Axis {
   // end empty, time_at stays at the step's last nanosecond.
   double position(AxisMode mode, int rank, std::int64_t ns) const;
   // Return where a slice of `rank` ends, which is in its own step even if the next one begins then.
-  double end_position(AxisMode mode, int rank, const Slice& slice) const;
+  double end_position(AxisMode mode, int rank, const TraceEvent& slice) const;
   // Return where it lies: from begin to end, or on the step axis from where to where in each step that it
   // reaches into. There is at least one place.
-  std::vector<std::pair<double, double>> places(AxisMode mode, int rank, const Slice& slice) const;
+  std::vector<std::pair<double, double>> places(AxisMode mode, int rank,
+                                                const TraceEvent& slice) const;
   std::int64_t time_at(AxisMode mode, int rank, double position) const;
 
   // Return the axis' end; it begins at 0. In step mode it is 0 for a trace without steps.

@@ -118,17 +118,17 @@ Color part_color(const Palette& palette, ModelPart part) {
     case ModelPart::ring:
       return quiet(palette.accent, 0.75);
     case ModelPart::mlp:
-      return quiet(palette.of(Kind::communication), 0.5);
+      return quiet(palette.of(Lane::communication), 0.5);
     case ModelPart::head:
       return quiet(palette.playhead, 0.5);
     case ModelPart::reduction:
-      return quiet(palette.of(Kind::send), 0.7);
+      return quiet(palette.of(Lane::send), 0.7);
     case ModelPart::update:
       return quiet(palette.warning, 0.6);
     case ModelPart::embedding:
       break;
   }
-  return palette.of(Kind::other);
+  return palette.of(Lane::other);
 }
 
 }  // namespace
@@ -136,20 +136,20 @@ Color part_color(const Palette& palette, ModelPart part) {
 // Work at the tensor cores is strong, softmax stands out against it, and waiting is pale.
 Color kernel_color(Theme theme, KernelPart part) {
   const Palette& palette = palette_of(theme);
-  const Color wait = palette.of(Kind::wait), other = palette.of(Kind::other);
-  const Color colors[] = {palette.of(Kind::recv),
+  const Color wait = palette.of(Lane::wait), other = palette.of(Lane::other);
+  const Color colors[] = {palette.of(Lane::recv),
                           other,
                           wait,
                           mix(palette.background, wait, 0.55),
                           palette.accent,
                           palette.warning,
-                          palette.of(Kind::communication),
+                          palette.of(Lane::communication),
                           wait,
                           mix(palette.background, wait, 0.55),
-                          palette.of(Kind::recv),
+                          palette.of(Lane::recv),
                           mix(palette.background, palette.warning, 0.6),
-                          palette.of(Kind::communication),
-                          palette.of(Kind::send),
+                          palette.of(Lane::communication),
+                          palette.of(Lane::send),
                           palette.flow,
                           other};
   return colors[static_cast<int>(part)];
@@ -174,7 +174,7 @@ const Palette& palette_of(Theme theme) { return theme == Theme::dark ? kDark : k
 
 Color owner_color(Theme theme, int owner, int world_size) {
   const bool dark = theme == Theme::dark;
-  if (owner < 0) return palette_of(theme).of(Kind::other);
+  if (owner < 0) return palette_of(theme).of(Lane::other);
   if (world_size <= kOwners) {
     // Choose the array before indexing: g++ 12's bounds sanitizer takes the second's first element.
     const Color* const colors = dark ? kDarkOwners : kLightOwners;
@@ -187,19 +187,19 @@ Color owner_color(Theme theme, int owner, int world_size) {
   return wheels[wheel][owner_class(owner, world_size)];
 }
 
-Color slice_color(Theme theme, ColorBy by, const Slice& slice, int world_size) {
+Color slice_color(Theme theme, ColorBy by, const TraceEvent& slice, int world_size) {
   const Palette& palette = palette_of(theme);
   const Color kind = palette.of(slice.lane);
-  if (by == ColorBy::kind || slice.lane == Kind::wait) return kind;
+  if (by == ColorBy::kind || slice.lane == Lane::wait) return kind;
   if (const auto part = kernel_part(slice)) return kernel_color(theme, *part);
   if (slice.part >= 0) return part_color(palette, static_cast<ModelPart>(slice.part));
-  if (slice.lane == Kind::other) {
+  if (slice.lane == Lane::other) {
     const Color of_name = owner_color(theme, slice.name % kOwners, kOwners);
     return mix(of_name, palette.background, 0.35);
   }
   if (slice.kv_owner < 0) return kind;
   const Color owner = owner_color(theme, slice.kv_owner, world_size);
-  return slice.lane == Kind::compute ? owner : mix(owner, palette.background, 0.3);
+  return slice.lane == Lane::compute ? owner : mix(owner, palette.background, 0.3);
 }
 
 }  // namespace ringscope::viz

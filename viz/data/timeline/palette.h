@@ -33,9 +33,9 @@ struct Palette {
   Color background, panel, panel_border, text, text_dim, grid, row_even, row_odd;
   Color accent, selection, playhead, critical_path, warning, flow;
   Color empty_tile, full_tile, partial_tile;
-  Color kind[kKindCount];
+  Color kind[kLaneKinds];
 
-  Color of(Kind k) const { return kind[static_cast<int>(k)]; }
+  Color of(Lane k) const { return kind[static_cast<int>(k)]; }
 };
 const Palette& palette_of(Theme theme);
 
@@ -54,7 +54,7 @@ Color owner_color(Theme theme, int owner, int world_size);
 // Return the colour of a part of a kernel.
 Color kernel_color(Theme theme, KernelPart part);
 
-Color slice_color(Theme theme, ColorBy by, const Slice& slice, int world_size);
+Color slice_color(Theme theme, ColorBy by, const TraceEvent& slice, int world_size);
 
 // ---
 // An Image is a picture in memory: painters make it, textures hold it and --screenshot writes it.

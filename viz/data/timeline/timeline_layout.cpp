@@ -116,9 +116,9 @@ std::vector<Line> lines_of(const Trace& trace, const RankOrder& order) {
     const bool folded = is_in(order.folded, rank);
     const std::size_t before = lines.size();
     for (std::uint32_t i = 0; i < track.lanes; ++i) {
-      const Lane& lane = trace.lanes[track.first_lane + i];
-      const bool message = trace.is_ring && (lane.tid == static_cast<int>(RingLane::send) ||
-                                             lane.tid == static_cast<int>(RingLane::recv));
+      const TraceLane& lane = trace.lanes[track.first_lane + i];
+      const bool message = trace.is_ring && (lane.tid == static_cast<int>(Lane::send) ||
+                                             lane.tid == static_cast<int>(Lane::recv));
       for (std::uint32_t row = lane.first_row; row < lane.first_row + lane.rows; ++row) {
         if (folded && lines.size() > before) continue;
         lines.push_back({folded ? Line::folded : message ? Line::message : Line::full, rank, row});
@@ -201,12 +201,12 @@ std::vector<int> ranks_between(const TimelineLayout& layout, const TimelineView&
   return ranks;
 }
 
-std::pair<std::uint32_t, std::uint32_t> slices_near(std::span<const Slice> slices,
+std::pair<std::uint32_t, std::uint32_t> slices_near(std::span<const TraceEvent> slices,
                                                     std::int64_t begin, std::int64_t end) {
   const auto first = std::partition_point(slices.begin(), slices.end(),
-                                          [&](const Slice& s) { return s.end_ns < begin; });
-  const auto last =
-      std::partition_point(first, slices.end(), [&](const Slice& s) { return s.begin_ns <= end; });
+                                          [&](const TraceEvent& s) { return s.end_ns < begin; });
+  const auto last = std::partition_point(first, slices.end(),
+                                         [&](const TraceEvent& s) { return s.begin_ns <= end; });
   return {static_cast<std::uint32_t>(first - slices.begin()),
           static_cast<std::uint32_t>(last - slices.begin())};
 }
@@ -218,7 +218,7 @@ std::optional<SliceId> slice_at(const Trace& trace, const Axis& axis, AxisMode m
   const auto row = layout.row_at(view, y);
   if (!row) return std::nullopt;
   const int rank = trace.rank_of_row(*row);
-  const std::span<const Slice> slices = trace.slices(*row);
+  const std::span<const TraceEvent> slices = trace.slices(*row);
   const double position = layout.position_at(view, x);
   const auto time = [&](float at) {
     return axis.time_at(mode, rank, layout.position_at(view, at));
@@ -249,7 +249,7 @@ std::optional<double> snapped_edge(const Trace& trace, const Axis& axis, AxisMod
   double distance = 0;
   const auto try_row = [&](std::uint32_t row) {
     const int rank = trace.rank_of_row(row);
-    const std::span<const Slice> slices = trace.slices(row);
+    const std::span<const TraceEvent> slices = trace.slices(row);
     const auto try_edge = [&](std::int64_t ns) {
       const double edge = axis.position(mode, rank, ns);
       const double away = std::abs(edge - position);
@@ -260,9 +260,9 @@ std::optional<double> snapped_edge(const Trace& trace, const Axis& axis, AxisMod
     // Begins and ends never decrease along a row, so only the two of each around the point count.
     const std::int64_t at = axis.time_at(mode, rank, position);
     const auto begin = std::partition_point(slices.begin(), slices.end(),
-                                            [&](const Slice& s) { return s.begin_ns < at; });
+                                            [&](const TraceEvent& s) { return s.begin_ns < at; });
     const auto end = std::partition_point(slices.begin(), slices.end(),
-                                          [&](const Slice& s) { return s.end_ns < at; });
+                                          [&](const TraceEvent& s) { return s.end_ns < at; });
     if (begin != slices.end()) try_edge(begin->begin_ns);
     if (begin != slices.begin()) try_edge((begin - 1)->begin_ns);
     if (end != slices.end()) try_edge(end->end_ns);

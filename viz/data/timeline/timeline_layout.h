@@ -101,7 +101,7 @@ std::vector<int> ranks_between(const TimelineLayout& layout, const TimelineView&
                                float y1);
 
 // Return the slices of a row that touch [begin, end], as indices [first, second).
-std::pair<std::uint32_t, std::uint32_t> slices_near(std::span<const Slice> slices,
+std::pair<std::uint32_t, std::uint32_t> slices_near(std::span<const TraceEvent> slices,
                                                     std::int64_t begin, std::int64_t end);
 
 // Return the slice that covers a pixel, or else the nearest within three pixels.

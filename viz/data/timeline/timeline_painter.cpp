@@ -367,7 +367,7 @@ RowColors row_colors(const TimelineIndex::RowIndex& row, const TimelinePaint& pa
   for (std::size_t cls = 0; cls < row.samples.size(); ++cls) {
     const Color color = slice_color(paint.theme, paint.color_by, row.samples[cls], world_size);
     result.colors[cls] = paint.dim_all ? mix(background, color, 0.35) : color;
-    result.waits |= static_cast<std::uint32_t>(row.samples[cls].lane == Kind::wait) << cls;
+    result.waits |= static_cast<std::uint32_t>(row.samples[cls].lane == Lane::wait) << cls;
   }
   return result;
 }
@@ -425,18 +425,18 @@ namespace {
 // row is the order in which such numbers first turn up.
 constexpr std::uint32_t kKeysOfKind = 32;
 static_assert(kModelParts + std::size(kAllKernelParts) <= kKeysOfKind);
-std::uint32_t owner_key(const Slice& slice, int world_size) {
+std::uint32_t owner_key(const TraceEvent& slice, int world_size) {
   const auto kind = static_cast<std::uint32_t>(slice.lane) * kKeysOfKind;
   if (slice.part >= 0) return kind + static_cast<std::uint32_t>(slice.part);
-  if (slice.lane == Kind::other) return kind + slice.name % 8;
-  if (slice.lane == Kind::wait || slice.kv_owner < 0) return kind;
+  if (slice.lane == Lane::other) return kind + slice.name % 8;
+  if (slice.lane == Lane::wait || slice.kv_owner < 0) return kind;
   return kind + static_cast<std::uint32_t>(owner_class(slice.kv_owner, world_size));
 }
 
 class OwnerClasses {
  public:
   explicit OwnerClasses(int world_size) : world_size_(world_size) {}
-  std::uint8_t class_of(const Slice& slice, std::vector<Slice>& samples) {
+  std::uint8_t class_of(const TraceEvent& slice, std::vector<TraceEvent>& samples) {
     const std::uint32_t key = owner_key(slice, world_size_);
     std::uint8_t& known = classes_[key];
     if (known != kNew) return known;
@@ -448,7 +448,7 @@ class OwnerClasses {
  private:
   static constexpr std::uint8_t kNew = 255, kLast = TimelineIndex::kClasses - 1;
   int world_size_;
-  std::vector<std::uint8_t> classes_ = std::vector<std::uint8_t>(kKindCount * kKeysOfKind, kNew);
+  std::vector<std::uint8_t> classes_ = std::vector<std::uint8_t>(kLaneKinds * kKeysOfKind, kNew);
 };
 
 // Fill the sums. The block after the last holds those of all whole blocks.
@@ -473,13 +473,13 @@ void add_sums(TimelineIndex::RowIndex& row) {
 TimelineIndex::TimelineIndex(const Trace& trace) {
   rows_.resize(trace.rows.size());
   for (std::size_t r = 0; r < trace.rows.size(); ++r) {
-    const std::span<const Slice> slices = trace.slices(r);
+    const std::span<const TraceEvent> slices = trace.slices(r);
     RowIndex& row = rows_[r];
     row.begins.reserve(slices.size());
     row.ends.reserve(slices.size());
     row.classes.reserve(slices.size());
     OwnerClasses owners(trace.info.world_size);
-    for (const Slice& slice : slices) {
+    for (const TraceEvent& slice : slices) {
       row.begins.push_back(slice.begin_ns);
       row.ends.push_back(slice.end_ns);
       row.classes.push_back(owners.class_of(slice, row.samples));

@@ -29,8 +29,8 @@ class TimelineIndex {
   struct RowIndex {
     std::vector<std::int64_t> begins, ends;
     std::vector<std::uint8_t> classes;
-    std::vector<Slice> samples;      // by class: its first slice
-    std::vector<std::int64_t> sums;  // [block][class]: nanoseconds of all slices before the block
+    std::vector<TraceEvent> samples;  // by class: its first slice
+    std::vector<std::int64_t> sums;   // [block][class]: nanoseconds of all slices before the block
     std::vector<std::uint16_t> present;  // by block: one bit per class
 
     // Add the time of blocks [first, last) to `into`. Return all their classes, even without time.

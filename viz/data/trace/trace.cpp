@@ -30,7 +30,7 @@ std::string title_of(const Trace& trace) {
                      way_of(info), training);
 }
 
-std::string name_of_message(const Trace& trace, const Slice& message) {
+std::string name_of_message(const Trace& trace, const TraceEvent& message) {
   const std::string_view what =
       travel_of(trace.info).name_of(message.pass, message.payload, message.src, message.dst);
   if (what == "heads") return std::string(what);  // a rank sends those of all
@@ -45,8 +45,8 @@ bool is_unrecorded(const Trace& trace, int rank) {
 
 std::vector<Stretch> ring_stretches(const Trace& trace, int rank) {
   Stretch passes[2] = {{INT64_MAX, INT64_MIN}, {INT64_MAX, INT64_MIN}};
-  for (const RingLane lane : {RingLane::compute, RingLane::wait})
-    for (const Slice& slice : trace.slices_of(rank, lane)) {
+  for (const Lane lane : {Lane::compute, Lane::wait})
+    for (const TraceEvent& slice : trace.slices_of(rank, lane)) {
       Stretch& pass = passes[static_cast<int>(slice.pass)];
       pass.begin_ns = std::min(pass.begin_ns, slice.begin_ns);
       pass.end_ns = std::max(pass.end_ns, slice.end_ns);
@@ -61,7 +61,7 @@ std::vector<Stretch> ring_stretches(const Trace& trace, int rank) {
   return stretches;
 }
 
-std::span<const Slice> model_slices(const Trace& trace, int rank) {
+std::span<const TraceEvent> model_slices(const Trace& trace, int rank) {
   if (!trace.has_model()) return {};
   return trace.slices(model_lane(trace, rank).first_row);
 }

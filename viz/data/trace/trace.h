@@ -12,17 +12,6 @@
 
 namespace ringscope::viz {
 
-// A Slice is one interval of a row: an event as it was recorded. In a profiler's trace its peers are
-// RankTrack::pid. Kind says what it is about, and RingLane is a lane of our own recordings, named by what
-// happens on it; Lane is of any trace.
-using Slice = TraceEvent;
-using RingLane = ringscope::Lane;
-using Kind = ringscope::Lane;
-using Row = TraceRow;
-using Lane = TraceLane;
-using Flow = TraceFlow;
-inline constexpr int kKindCount = kLaneKinds;
-
 // Return how much of [begin_ns, end_ns) lies within [from_ns, to_ns).
 constexpr std::int64_t ns_within(std::int64_t begin_ns, std::int64_t end_ns, std::int64_t from_ns,
                                  std::int64_t to_ns) {
@@ -31,16 +20,16 @@ constexpr std::int64_t ns_within(std::int64_t begin_ns, std::int64_t end_ns, std
 
 // Call each(rank, slice) for all slices of a lane in a recording of ours, rank by rank.
 template <class Each>
-void for_each_slice(const Trace& trace, RingLane lane, Each&& each) {
+void for_each_slice(const Trace& trace, Lane lane, Each&& each) {
   for (int rank = 0; rank < trace.rank_count(); ++rank)
-    for (const Slice& slice : trace.slices_of(rank, lane)) each(rank, slice);
+    for (const TraceEvent& slice : trace.slices_of(rank, lane)) each(rank, slice);
 }
 
 // Return a title for people: "contiguous · causal · 4 ranks", or the file's name.
 std::string title_of(const Trace& trace);
 
 // Name what a message carries: "KV 2", "dKV 2", "heads".
-std::string name_of_message(const Trace& trace, const Slice& message);
+std::string name_of_message(const Trace& trace, const TraceEvent& message);
 
 // Return what is unusual about the way blocks moved (" · allgather", " · 3 buffers"), or "".
 std::string way_of(const RunInfo& run);
@@ -63,10 +52,10 @@ struct Stretch {
 std::vector<Stretch> ring_stretches(const Trace& trace, int rank);
 
 // Return the rank's lane of the rest of the model, which the trace must have.
-inline const Lane& model_lane(const Trace& trace, int rank) {
+inline const TraceLane& model_lane(const Trace& trace, int rank) {
   return trace.lanes[trace.ranks[rank].first_lane + kModelTid];
 }
 // Return the outermost slices of that lane; empty if there is none.
-std::span<const Slice> model_slices(const Trace& trace, int rank);
+std::span<const TraceEvent> model_slices(const Trace& trace, int rank);
 
 }  // namespace ringscope::viz

@@ -158,8 +158,8 @@ std::vector<TimePart> parts_of(const PanelContext& context, const IdleReport& id
   std::vector<TimePart> parts = {{"computing", mix(palette.panel, palette.accent, 0.85),
                                   [](const RankIdle& rank) { return rank.compute; }}};
   const Color colors[kCauseCount] = {palette.warning,
-                                     palette.of(Kind::communication),
-                                     palette.of(Kind::recv),
+                                     palette.of(Lane::communication),
+                                     palette.of(Lane::recv),
                                      owner_color(context.session.theme, 5, 8),
                                      owner_color(context.session.theme, 3, 8),
                                      owner_color(context.session.theme, 6, 8),
@@ -169,7 +169,7 @@ std::vector<TimePart> parts_of(const PanelContext& context, const IdleReport& id
   for (std::size_t i = 0; i < kCauseCount; ++i)
     parts.push_back({"idle: " + words_of(static_cast<Cause>(i)), colors[i],
                      [i](const RankIdle& rank) { return rank.by_cause[i]; }});
-  parts.push_back({"idle: transfers", mix(palette.panel, palette.of(Kind::recv), 0.55),
+  parts.push_back({"idle: transfers", mix(palette.panel, palette.of(Lane::recv), 0.55),
                    [](const RankIdle& rank) { return rank.hops; }});
   parts.push_back({"idle: waiting in vain", palette.warning,
                    [](const RankIdle& rank) { return rank.in_vain; }});

@@ -28,7 +28,7 @@ std::vector<double> pairs_before(const Document& document) {
   std::vector<double> sums(trace.ranks.size() * (steps + 1), 0);
   for (std::size_t rank = 0; rank < trace.ranks.size(); ++rank) {
     double* const of_rank = &sums[rank * (steps + 1)];
-    for (const Slice& slice : trace.slices_of(rank, RingLane::compute))
+    for (const TraceEvent& slice : trace.slices_of(rank, Lane::compute))
       if (slice.pass == Pass::forward && slice.step >= 0) of_rank[slice.step + 1] += slice.pairs;
     std::partial_sum(of_rank, of_rank + steps + 1, of_rank);
   }
@@ -54,8 +54,8 @@ Done pairs_done(const Document& document, const RingMoment& moment) {
 }
 
 std::optional<SliceId> slice_for(const Trace& trace, int rank, int owner) {
-  return find_slice(trace, rank, RingLane::compute,
-                    [owner](const Slice& slice) { return slice.kv_owner == owner; });
+  return find_slice(trace, rank, Lane::compute,
+                    [owner](const TraceEvent& slice) { return slice.kv_owner == owner; });
 }
 
 void tooltip(const PanelContext& context, const Document& document, const MaskPoint& point) {
@@ -72,7 +72,7 @@ void tooltip(const PanelContext& context, const Document& document, const MaskPo
                     fmt::format("{} of {}, {}", count_text(pairs), count_text(all),
                                 percent_text(all > 0 ? pairs / all : 0)));
   if (const auto id = slice_for(document.trace, point.rank, point.owner)) {
-    const Slice& slice = document.trace.slice(*id);
+    const TraceEvent& slice = document.trace.slice(*id);
     rows.emplace_back("attended at step", std::to_string(slice.step));
     rows.emplace_back(
         "tiles full, partial, skipped",

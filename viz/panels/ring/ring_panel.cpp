@@ -300,7 +300,7 @@ void draw_rank(const RingPicture& picture, int rank) {
   const RankMoment& now = picture.moment.ranks[rank];
   const ImVec2 at = ring.at(rank, ring.radius);
   const bool waits = now.doing == RankMoment::waiting;
-  const Color wait_color = picture.waits_in_vain(rank) ? palette.warning : palette.of(Kind::wait);
+  const Color wait_color = picture.waits_in_vain(rank) ? palette.warning : palette.of(Lane::wait);
   const bool selected = picture.context.session.selected_rank == rank;
   if (picture.dots()) {
     dot(picture, at, picture.owner(now.held));

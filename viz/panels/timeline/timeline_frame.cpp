@@ -122,8 +122,8 @@ void fit_rows(TimelineFrame& frame, bool messages) {
     layout.ranks.push_back({r, y, height - gap});
     std::vector<std::uint32_t> rows;
     if (trace.is_ring) {
-      for (const RingLane lane : {RingLane::compute, RingLane::recv, RingLane::wait})
-        if (messages || lane != RingLane::recv) rows.push_back(trace.row_of(r, lane));
+      for (const Lane lane : {Lane::compute, Lane::recv, Lane::wait})
+        if (messages || lane != Lane::recv) rows.push_back(trace.row_of(r, lane));
     } else {
       const RankTrack& rank = trace.ranks[r];
       for (std::uint32_t l = rank.first_lane; l < rank.first_lane + rank.lanes; ++l)
@@ -244,7 +244,7 @@ std::optional<SliceId> TimelineFrame::slice_under_mouse() const {
   return slice_at(trace(), document.axis, mode, layout, view, mouse.x - body.x0, mouse.y - body.y0);
 }
 
-int TimelineFrame::step_of(const Slice& slice) const {
+int TimelineFrame::step_of(const TraceEvent& slice) const {
   return axis_step(slice, document.axis.forward_steps());
 }
 
@@ -284,11 +284,11 @@ std::string position_name(const TimelineFrame& frame, double position) {
 }
 
 std::string slice_title(const Trace& trace, SliceId id) {
-  const Slice& slice = trace.slice(id);
-  const bool named = slice.lane == Kind::communication || slice.lane == Kind::other;
+  const TraceEvent& slice = trace.slice(id);
+  const bool named = slice.lane == Lane::communication || slice.lane == Lane::other;
   if (!trace.is_ring || named) return std::string(trace.name(slice));
-  if (slice.lane == Kind::wait) return "wait for " + words_of_awaited(trace, id);
-  if (slice.lane == Kind::compute) return fmt::format("KV {}", slice.kv_owner);
+  if (slice.lane == Lane::wait) return "wait for " + words_of_awaited(trace, id);
+  if (slice.lane == Lane::compute) return fmt::format("KV {}", slice.kv_owner);
   return fmt::format("{} {} {}", name_of_message(trace, slice), preposition(slice.lane),
                      slice.peer());
 }

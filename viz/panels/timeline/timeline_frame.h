@@ -73,7 +73,7 @@ struct TimelineFrame {
   std::optional<Box> slice_box(SliceId id) const;
   // Return the slices of a row that touch the view: [first, second).
   std::pair<std::uint32_t, std::uint32_t> visible(std::uint32_t row) const;
-  int step_of(const Slice& slice) const;  // on the step axis; -1: none
+  int step_of(const TraceEvent& slice) const;  // on the step axis; -1: none
   std::optional<SliceId> slice_under_mouse() const;
 };
 
@@ -96,8 +96,8 @@ std::string step_name(const Axis& axis, int step);
 // Name a position of the axis: "1.25 ms", or "step 2" with how far that step is.
 std::string position_name(const TimelineFrame& frame, double position);
 // Return how a slice relates to its peer, or "" if slices of this kind in a recording of ours don't.
-constexpr std::string_view preposition(Kind kind) {
-  constexpr std::string_view names[kKindCount] = {"", "to", "from", "for", "", ""};
+constexpr std::string_view preposition(Lane kind) {
+  constexpr std::string_view names[kLaneKinds] = {"", "to", "from", "for", "", ""};
   return names[static_cast<int>(kind)];
 }
 // Name a slice briefly: "KV 2", "dKV 2 to 3", "wait for rank 1", or its own name.
@@ -127,7 +127,8 @@ void draw_measure(const TimelineFrame& frame);
 void draw_pointing(const TimelineFrame& frame);
 void draw_failure_marks(const TimelineFrame& frame);
 // Return between which points the arrow of a message runs; none if an end's row is not laid out.
-std::optional<std::pair<ImVec2, ImVec2>> flow_ends(const TimelineFrame& frame, const Flow& flow);
+std::optional<std::pair<ImVec2, ImVec2>> flow_ends(const TimelineFrame& frame,
+                                                   const TraceFlow& flow);
 // Draw what runs between ranks.
 void draw_flows(const TimelineFrame& frame);
 void draw_critical_path(const TimelineFrame& frame);

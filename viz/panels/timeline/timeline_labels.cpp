@@ -26,7 +26,7 @@ constexpr float kWidestColumn = 110;
 // Return the longest of a few labels that fits `width` pixels, or "" if none does. A cheap guess
 // comes first because measuring text is expensive.
 std::string label_of(const TimelineFrame& frame, SliceId id, ImFont* font, float width) {
-  const Slice& slice = frame.trace().slice(id);
+  const TraceEvent& slice = frame.trace().slice(id);
   constexpr float kNarrowestCharacter = 4;
   const auto fits = [&](std::string_view text) {
     return text.size() * kNarrowestCharacter < width && text_width(font, text) <= width;
@@ -34,7 +34,7 @@ std::string label_of(const TimelineFrame& frame, SliceId id, ImFont* font, float
   const std::string title = slice_title(frame.trace(), id);
   if (!frame.trace().is_ring) return width >= 24 ? fitted(font, title, width) : "";
   const int step = frame.step_of(slice);
-  const bool is_last_wait = slice.lane == Kind::wait && frame.trace().info.is_whole();
+  const bool is_last_wait = slice.lane == Lane::wait && frame.trace().info.is_whole();
   if (width > 110 && (step >= 0 || is_last_wait)) {
     const std::string all = fmt::format(
         "{} · {} · {}", title, step >= 0 ? step_name(frame.document.axis, step) : kNothingLeft,
@@ -58,7 +58,7 @@ std::string label_of(const TimelineFrame& frame, SliceId id, ImFont* font, float
   }
   if (fits(title)) return title;
   std::string brief;
-  if (slice.lane == Kind::compute)
+  if (slice.lane == Lane::compute)
     brief = fmt::format("{}", slice.kv_owner);
   else if (!preposition(slice.lane).empty() && slice.peer() != frame.rank_of(id.row))
     brief = fmt::format("{} {}", preposition(slice.lane), slice.peer());
@@ -111,10 +111,10 @@ std::optional<double> per_second(std::int64_t amount, std::int64_t ns) {
 }
 
 void add_ring_fields(const Trace& trace, SliceId id, Pairs& rows) {
-  const Slice& slice = trace.slice(id);
+  const TraceEvent& slice = trace.slice(id);
   if (slice.step >= 0)
     rows.emplace_back("step", fmt::format("{}, {} pass", slice.step, name_of(slice.pass)));
-  else if (slice.lane == Kind::wait && trace.is_ring && trace.info.is_whole())
+  else if (slice.lane == Lane::wait && trace.is_ring && trace.info.is_whole())
     rows.emplace_back("then", kNothingLeft);
   if (const KernelSpan* span = kernel_span(trace, id)) {
     rows.emplace_back("head", fmt::format("{} (of all batch entries)", span->matrix));
@@ -123,7 +123,7 @@ void add_ring_fields(const Trace& trace, SliceId id, Pairs& rows) {
     rows.emplace_back("by its clock", fmt::format("{} ticks", span->ticks));
   }
   if (slice.kv_owner >= 0) {
-    const bool moves = slice.lane == Kind::send || slice.lane == Kind::recv;
+    const bool moves = slice.lane == Lane::send || slice.lane == Lane::recv;
     rows.emplace_back(
         moves && trace.is_ring
             ? travel_of(trace.info).name_of(slice.pass, slice.payload, slice.src, slice.dst)
@@ -133,7 +133,7 @@ void add_ring_fields(const Trace& trace, SliceId id, Pairs& rows) {
   }
 }
 
-void add_work(const Slice& slice, Pairs& rows) {
+void add_work(const TraceEvent& slice, Pairs& rows) {
   rows.emplace_back("pairs", count_text(slice.pairs));
   rows.emplace_back("work", flops_text(slice.flops));
   if (const auto rate = per_second(slice.flops, slice.duration_ns()))
@@ -262,11 +262,11 @@ Shares shares_of(const TimelineFrame& frame, double from, double to) {
   for (std::size_t i = 0; i < trace.rows.size(); i += stride) {
     const auto row = static_cast<std::uint32_t>(i);
     const int rank = frame.rank_of(row);
-    const bool waits = trace.is_ring && row == trace.row_of(rank, RingLane::wait);
+    const bool waits = trace.is_ring && row == trace.row_of(rank, Lane::wait);
     // Ranks of which nothing was recorded would empty it.
     if (is_unrecorded(trace, rank)) continue;
     if (trace.rows[row].depth > 0 ||
-        (trace.is_ring && !waits && row != trace.row_of(rank, RingLane::compute)))
+        (trace.is_ring && !waits && row != trace.row_of(rank, Lane::compute)))
       continue;
     const std::int64_t begin = frame.document.axis.time_at(frame.mode, rank, from);
     const std::int64_t end = frame.document.axis.time_at(frame.mode, rank, to);
@@ -281,9 +281,9 @@ Shares shares_of(const TimelineFrame& frame, double from, double to) {
 void paint_map(const TimelineFrame& frame, Image& image) {
   const Palette& palette = frame.context.palette;
   image.fill(0, 0, image.width, image.height, palette.row_odd);
-  const auto muted = [&](Kind kind) { return mix(palette.row_odd, palette.of(kind), 0.6); };
+  const auto muted = [&](Lane kind) { return mix(palette.row_odd, palette.of(kind), 0.6); };
   const Color busy =
-      frame.trace().is_ring ? muted(Kind::compute) : mix(palette.row_odd, palette.text_dim, 0.6);
+      frame.trace().is_ring ? muted(Lane::compute) : mix(palette.row_odd, palette.text_dim, 0.6);
   const double length = frame.length();
   constexpr int kColumn = 2;
   for (int x = 0; x < image.width; x += kColumn) {
@@ -294,7 +294,7 @@ void paint_map(const TimelineFrame& frame, Image& image) {
     };
     const int middle = top_of(shares.busy);
     image.fill(x, middle, x + kColumn, image.height, busy);
-    image.fill(x, top_of(shares.busy + shares.waiting), x + kColumn, middle, muted(Kind::wait));
+    image.fill(x, top_of(shares.busy + shares.waiting), x + kColumn, middle, muted(Lane::wait));
   }
 }
 
@@ -317,7 +317,7 @@ void draw_slice_labels(const TimelineFrame& frame) {
       // Keep words in view while any part of their slice is.
       const float x0 = std::max(box->x0, frame.body.x0) + kLabelPad;
       const float x1 = std::min(box->x1, frame.body.x1) - kLabelPad;
-      const Slice& slice = trace.slices(place.row)[i];
+      const TraceEvent& slice = trace.slices(place.row)[i];
       // The time that the rank did not have a processor is shaded, at the end because nobody knows when.
       if (slice.cpu_ns > 0 && slice.cpu_ns < 0.98 * slice.duration_ns()) {
         const float from = frame.x_at(frame.rank_of(place.row), slice.begin_ns + slice.cpu_ns);
@@ -404,16 +404,16 @@ void draw_gutter(const TimelineFrame& frame, const Box& gutter) {
 }
 
 std::string slice_headline(const Trace& trace, SliceId id) {
-  const Slice& slice = trace.slice(id);
+  const TraceEvent& slice = trace.slice(id);
   if (!trace.is_ring) return slice_title(trace, id);
-  if (slice.lane == Kind::wait) return "waits for " + words_of_awaited(trace, id);
-  constexpr const char* kVerbs[kKindCount] = {"computes on ", "sends ", "receives ", "", "", ""};
+  if (slice.lane == Lane::wait) return "waits for " + words_of_awaited(trace, id);
+  constexpr const char* kVerbs[kLaneKinds] = {"computes on ", "sends ", "receives ", "", "", ""};
   return kVerbs[static_cast<int>(slice.lane)] + slice_title(trace, id);
 }
 
 Pairs slice_facts(const Trace& trace, SliceId id) {
-  const Slice& slice = trace.slice(id);
-  const Lane& lane = trace.lanes[trace.rows[id.row].lane];
+  const TraceEvent& slice = trace.slice(id);
+  const TraceLane& lane = trace.lanes[trace.rows[id.row].lane];
   Pairs rows;
   rows.emplace_back(trace.is_ring ? "on" : "track", trace.ranks[lane.rank].name);
   if ((!trace.is_ring || kernel_part(slice)) && !lane.name.empty())
@@ -424,7 +424,7 @@ Pairs slice_facts(const Trace& trace, SliceId id) {
     rows.emplace_back(std::exchange(why, ""), reason);
   rows.emplace_back("duration", time_text(slice.duration_ns()));
   rows.emplace_back("begins at", time_text(slice.begin_ns - trace.begin_ns));
-  if (trace.is_ring && slice.lane == Kind::compute) add_work(slice, rows);
+  if (trace.is_ring && slice.lane == Lane::compute) add_work(slice, rows);
   if (slice.bytes > 0) {
     rows.emplace_back("bytes", bytes_text(slice.bytes));
     if (slice.moved_ns > 0) rows.emplace_back("on its way for", time_text(slice.moved_ns));
@@ -432,8 +432,8 @@ Pairs slice_facts(const Trace& trace, SliceId id) {
             per_second(slice.bytes, slice.moved_ns > 0 ? slice.moved_ns : slice.duration_ns()))
       rows.emplace_back("bandwidth", bandwidth_text(*rate));
   }
-  if (slice.peer() >= 0 && slice.lane != Kind::wait)
-    rows.emplace_back(slice.lane == Kind::recv ? "from" : "to", rank_text(trace, slice.peer()));
+  if (slice.peer() >= 0 && slice.lane != Lane::wait)
+    rows.emplace_back(slice.lane == Lane::recv ? "from" : "to", rank_text(trace, slice.peer()));
   return rows;
 }
 

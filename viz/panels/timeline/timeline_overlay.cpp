@@ -142,7 +142,7 @@ void draw_measure(const TimelineFrame& frame) {
   for (std::size_t kind = 0; kind < times.size(); ++kind)
     if (times[kind] > 0)
       sums.push_back(
-          fmt::format("{} {}", name_of(static_cast<Kind>(kind)), time_text(times[kind])));
+          fmt::format("{} {}", name_of(static_cast<Lane>(kind)), time_text(times[kind])));
   if (!sums.empty())
     draw_patch(frame, {(x0 + x1) / 2, y + 24}, palette.panel_border,
                fmt::format("{}", fmt::join(sums, " · ")));
@@ -257,20 +257,20 @@ constexpr std::ptrdiff_t kMostSegments = 50000;
 // How a flow relates to the selection.
 enum class Near { other, chain, own };
 
-Near nearness(const TimelineFrame& frame, const Slice& sent, std::uint32_t flow) {
+Near nearness(const TimelineFrame& frame, const TraceEvent& sent, std::uint32_t flow) {
   const Session& session = frame.context.session;
   if (!frame.active || !session.selected) return Near::other;
-  const Slice& selected = frame.trace().slice(*session.selected);
+  const TraceEvent& selected = frame.trace().slice(*session.selected);
   if (selected.flow == flow) return Near::own;
   // The same block on its way round the ring is part of the chain.
   const bool same = selected.kv_owner >= 0 && selected.kv_owner == sent.kv_owner &&
                     selected.pass == sent.pass &&
-                    (selected.lane == Kind::compute || selected.payload == sent.payload);
+                    (selected.lane == Lane::compute || selected.payload == sent.payload);
   return same ? Near::chain : Near::other;
 }
 
 struct SeenFlow {
-  std::uint32_t flow = 0;  // as in Slice
+  std::uint32_t flow = 0;  // as in TraceEvent
   Near near = Near::other;
 };
 
@@ -294,7 +294,7 @@ std::vector<SeenFlow> seen_flows(const TimelineFrame& frame) {
       const std::uint32_t flow = trace.slices(row)[i].flow;
       if (flow == 0) continue;
       // If both ends of a flow are in view, count it only at the sender's end.
-      const Flow& ends = trace.flows[flow - 1];
+      const TraceFlow& ends = trace.flows[flow - 1];
       const bool sender = ends.from == SliceId{row, i};
       if (sender || !frame.slice_box(ends.from)) {
         const Near near = nearness(frame, trace.slice(ends.from), flow);
@@ -333,7 +333,7 @@ std::uint32_t row_of(const Trace& trace, const PathSegment& segment) {
   if (segment.has_slice) return segment.slice.row;
   if (segment.kind == PathSegment::compute && trace.has_model())
     return model_lane(trace, segment.rank).first_row;
-  return trace.row_of(segment.rank, RingLane::compute);
+  return trace.row_of(segment.rank, Lane::compute);
 }
 
 // Draw a segment from `last`, the current end of the path. Return the new end.
@@ -365,14 +365,15 @@ std::optional<ImVec2> draw_segment(const TimelineFrame& frame, const PathSegment
 
 }  // namespace
 
-std::optional<std::pair<ImVec2, ImVec2>> flow_ends(const TimelineFrame& frame, const Flow& flow) {
+std::optional<std::pair<ImVec2, ImVec2>> flow_ends(const TimelineFrame& frame,
+                                                   const TraceFlow& flow) {
   const RowPlace* from_row = frame.layout.place_of(flow.from.row);
   const RowPlace* to_row = frame.layout.place_of(flow.to.row);
   if (from_row == nullptr || to_row == nullptr) return std::nullopt;
   const auto middle = [&](const RowPlace& place) { return frame.y_at(place.y + place.height / 2); };
   // Draw from where sending begins to where the message has arrived.
-  const Slice& sent = frame.trace().slice(flow.from);
-  const Slice& received = frame.trace().slice(flow.to);
+  const TraceEvent& sent = frame.trace().slice(flow.from);
+  const TraceEvent& received = frame.trace().slice(flow.to);
   ImVec2 from(frame.x_at(frame.rank_of(flow.from.row), sent.begin_ns), middle(*from_row));
   const double arrival =
       frame.document.axis.end_position(frame.mode, frame.rank_of(flow.to.row), received);
