@@ -362,7 +362,7 @@ TEST(Tooltip, NothingInItIsCutOff) {
         draw_tooltip(context, "tile", {{"pairs", value}}, "tile");
       },
       documents_of(empty_trace()));
-  for (const std::size_t length : {1, 120, 3, 80}) {
+  for (const std::size_t length : {1, 40, 3, 30}) {
     value = std::string(length, 'w');
     stage.hover({10, 10});
     const ImDrawData& data = *ImGui::GetDrawData();

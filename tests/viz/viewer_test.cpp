@@ -389,6 +389,29 @@ TEST(Viewer, TasksOfANewcomerTakeThreeClicksAtMost) {
   EXPECT_EQ(person.session().wants_picture, ".png");
 }
 
+// Nothing can be clicked in a picture, so a panel alone has no tabs, and the timeline says what its
+// colours mean.
+TEST(Viewer, ABarePanelHasNoTabsButALegend) {
+  Person person = one();
+  const auto shows = [&](Figure figure, const char* text) {
+    person.session().show_alone(figure);
+    person.rest(3);
+    return person.sees(text);
+  };
+  for (const bool bare : {false, true}) {
+    person.session().panels.bare = bare;
+    EXPECT_EQ(shows(Figure::mask, ">local order<"), !bare);
+    EXPECT_TRUE(shows(Figure::mask, ">queries<"));
+    EXPECT_EQ(shows(Figure::softmax, ">Balance<"), !bare);
+    EXPECT_TRUE(shows(Figure::softmax, ">part of the row<"));
+    EXPECT_EQ(shows(Figure::balance, ">FLOPs<"), !bare);
+    // Rows too low for the names of lanes leave the legend alone to say what is white.
+    person.resize(900, 300);
+    EXPECT_EQ(shows(Figure::timeline, ">wait<"), bare);
+    person.resize(1600, 900);
+  }
+}
+
 // What a cause costs the run and what ranks idle for it are two quantities, and each is named.
 TEST(Viewer, CausesSayOfWhatTheyAreAShare) {
   Scenario scenario = simulated_scenario(4, PartitionKind::zigzag);

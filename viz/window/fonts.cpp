@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cstdio>
 
+#include <fmt/format.h>
+
+#include "core/base/text.h"
 #include "viz/panels/imgui_versions.h"
 
 // The compiler's assembler copies in the files that CMake found.
@@ -74,6 +77,19 @@ Fonts add_fonts(ImGuiIO& io, float scale) {
 
 std::string_view font_name() { return RINGSCOPE_FONT_NAME; }
 
+std::string font_faces() {
+  std::string css;
+  const auto add_face = [&css](int weight, const unsigned char* begin, const unsigned char* end) {
+    css += fmt::format(
+        "@font-face{{font-family:Roboto;font-weight:{};src:url(data:font/ttf;base64,{})}}\n",
+        weight,
+        base64({reinterpret_cast<const char*>(begin), static_cast<std::size_t>(end - begin)}));
+  };
+  add_face(400, ringscope_font_text, ringscope_font_text_end);
+  add_face(500, ringscope_font_title, ringscope_font_title_end);
+  return css;
+}
+
 #else
 
 Fonts add_fonts(ImGuiIO& io, float scale) {
@@ -86,6 +102,8 @@ Fonts add_fonts(ImGuiIO& io, float scale) {
 }
 
 std::string_view font_name() { return "ImGui's own"; }
+
+std::string font_faces() { return ""; }
 
 #endif
 

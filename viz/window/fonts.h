@@ -3,6 +3,7 @@
 
 #include <imgui.h>
 
+#include <string>
 #include <string_view>
 
 #include "viz/data/timeline/palette.h"
@@ -16,6 +17,10 @@ namespace ringscope::viz {
 
 // Return the typeface's name. Pictures are comparable only between equal names.
 std::string_view font_name();
+
+// Return CSS that holds the typeface, for a picture that looks the same wherever it is shown; "" without
+// it.
+std::string font_faces();
 
 // What ImGui calls the heavier fonts.
 inline constexpr const char* kStrongFont = "strong";

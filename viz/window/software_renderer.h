@@ -15,7 +15,7 @@ namespace ringscope::viz {
 void render(const ImDrawData& data, Image& image);
 
 // Return the same as an SVG of `width` x `height` pixels, with the pictures' comment (pictures.h) as its
-// metadata. The frame's ImGui context must be current.
-std::string svg_of(const ImDrawData& data, int width, int height);
+// metadata and `style` as its style sheet. The frame's ImGui context must be current.
+std::string svg_of(const ImDrawData& data, int width, int height, const std::string& style = "");
 
 }  // namespace ringscope::viz

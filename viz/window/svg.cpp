@@ -251,13 +251,14 @@ class SvgWriter {
 
 }  // namespace
 
-std::string svg_of(const ImDrawData& data, int width, int height) {
+std::string svg_of(const ImDrawData& data, int width, int height, const std::string& style) {
   std::string out = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" viewBox=\"0 0 {} {}\" "
       "font-family=\"Roboto, Helvetica, Arial, sans-serif\" style=\"white-space:pre\">\n"
       "<metadata>{}</metadata>\n",
       width, height, number(width / data.FramebufferScale.x),
       number(height / data.FramebufferScale.y), escaped_xml(picture_comment()));
+  if (!style.empty()) out += "<style>" + style + "</style>\n";
   SvgWriter(data, out).write();
   return out + "</svg>\n";
 }

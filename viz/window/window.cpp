@@ -479,7 +479,7 @@ void take_picture(const ViewOptions& options) {
   }
   write_picture(*options.screenshot, [&](std::string* svg) {
     if (svg == nullptr) return picture_of(viewer, input, options.width, options.height);
-    *svg = svg_of(settled_frame(viewer, input), options.width, options.height);
+    *svg = svg_of(settled_frame(viewer, input), options.width, options.height, font_faces());
     return Image();
   });
 }
@@ -521,7 +521,7 @@ std::string story_picture(const Recording& recording, int paragraph) {
   FrameInput input;
   input.width = 830;
   const int lanes = recording.model.empty() ? 94 : 138;  // pixels of a rank
-  input.height = figure == Figure::timeline  ? 50 + lanes * recording.info.world_size
+  input.height = figure == Figure::timeline  ? 74 + lanes * recording.info.world_size
                  : figure == Figure::balance ? 480
                                              : 400;
   input.height = std::min(input.height, 560);

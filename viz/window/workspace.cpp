@@ -118,6 +118,9 @@ void draw_panel(const PanelContext& context, Figure figure, ImVec2 at, ImVec2 si
     case Figure::balance:
     case Figure::softmax:  // they share one panel
       lit = told_to_look(session, Figure::balance) || told_to_look(session, Figure::softmax);
+      // A bare panel has no tabs.
+      if (session.bare && session.alone == figure)
+        return show("figures", {10, 8}, figure == Figure::softmax ? draw_softmax : draw_balance);
       panel(
           "figures", at, size, kStill, {10, 8}, [&] { figure = draw_figures(context, stacked); },
           lit);

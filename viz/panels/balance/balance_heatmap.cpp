@@ -241,6 +241,10 @@ int choose_metric(const PanelContext& context, ImVec2 at, float* end) {
   for (const HeatMetric& metric : kHeatMetrics) metrics.emplace_back(metric.name);
   if (end != nullptr) *end = tab_boxes(context.fonts, at, metrics).back().x1;
   int& chosen = context.session.heat_metric;
+  if (context.session.bare) {
+    draw_label(context, {at.x, at.y + 11}, {0, 0.5f}, metrics[chosen]);
+    return chosen;
+  }
   return chosen = draw_tabs(context, "metrics", at, metrics, chosen);
 }
 

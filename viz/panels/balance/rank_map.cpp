@@ -86,7 +86,7 @@ float draw_head(const PanelContext& context, const Box& box, const Nodes& nodes)
   x += 24;
   const std::vector<std::string> orders = {"outliers first", "by rank"};
   const float end = tab_boxes(context.fonts, {x, box.y0}, orders).back().x1;
-  if (end < box.x1)
+  if (end < box.x1 && !session.bare)
     session.by_deviation =
         draw_tabs(context, "order", {x, box.y0}, orders, session.by_deviation ? 0 : 1) == 0;
   const std::string_view legend =
@@ -97,7 +97,7 @@ float draw_head(const PanelContext& context, const Box& box, const Nodes& nodes)
     draw_label(context, {end + 16, box.y0 + 4}, {0, 0}, legend);
   const std::vector<std::string> slices = {"Slices"};
   const float wide = tab_boxes(context.fonts, {0, 0}, slices)[0].width();
-  if (end + wide + 12 < box.x1 &&
+  if (end + wide + 12 < box.x1 && !session.bare &&
       draw_tabs(context, "slices", {box.x1 - wide, box.y0}, slices, -1) == 0)
     session.show_overview(false);
   return kTabsHeight;

@@ -94,7 +94,7 @@ std::vector<double> local_edges(const Partition& partition) {
   return edges;
 }
 
-// Draw "keys" above the picture, "queries" down its left side, and numbers along both.
+// Draw numbers along the keys above the picture, and along the queries down its left side.
 void draw_axes(const PanelContext& context, const MaskModel& model, const MaskLayout& layout) {
   if (!layout.axes) return;
   ImFont* font = context.fonts.small;
@@ -120,6 +120,8 @@ void draw_axes(const PanelContext& context, const MaskModel& model, const MaskLa
       draw_label(context, {x, box.y0 - 6}, {lean, 1}, text_at(0, seqlen));
       draw_label(context, {box.x0 - 8, y}, {1, lean}, text_at(first, queries));
     }
+    draw_label(context, {box.x0 - 8, box.y0 - 6}, {1, 1}, "keys");
+    if (box.height() >= 160) draw_label(context, {box.x0 - 8, box.y0 + 15}, {1, 0}, "queries");
     return;
   }
   const std::vector<double> edges = local_edges(model.partition),
@@ -307,6 +309,7 @@ MaskLayout mask_layout(const Box& box, double lines_per_column) {
 
 void choose_mask_order(const PanelContext& context, ImVec2 top_left,
                        const std::vector<std::string>& names) {
+  if (context.session.bare) return;
   MaskOrder& order = context.session.mask_order;
   order =
       static_cast<MaskOrder>(draw_tabs(context, "order", top_left, names, static_cast<int>(order)));

@@ -92,6 +92,32 @@ void draw_scale_key(const TimelineFrame& frame, const Box& corner) {
                              step_name(frame.document.axis, step)));
 }
 
+// Return what colours mean: of the parts of kernels, or in a picture of the timeline alone, in which
+// nothing can be pointed at, of owners or kinds.
+std::vector<Swatch> legend_of(const Session& session) {
+  constexpr int kMostNamed = 16;
+  const Trace& trace = session.document().trace;
+  const int ranks = trace.rank_count();
+  const bool owners = session.color_by == ColorBy::owner;
+  std::vector<Swatch> swatches;
+  if (trace.has_kernel() && owners) {
+    for (const KernelPart part : kAllKernelParts) {
+      const std::string name(name_of(part));  // in the recording alone or before a tile's number
+      if (std::any_of(trace.names.begin(), trace.names.end(), [&](const std::string& given) {
+            return given == name || given.starts_with(name + " ");
+          }))
+        swatches.push_back({kernel_color(session.theme, part), name});
+    }
+  } else if (session.bare && session.alone && trace.is_ring && ranks <= kMostNamed) {
+    for (int owner = 0; owners && owner < ranks; ++owner)
+      swatches.push_back({owner_color(session.theme, owner, ranks), fmt::format("KV {}", owner)});
+    for (const Lane lane : kAllLanes)
+      if (lane == Lane::wait || !owners)
+        swatches.push_back({palette_of(session.theme).of(lane), std::string(name_of(lane))});
+  }
+  return swatches;
+}
+
 void draw_nothing(const PanelContext& context, const Box& box) {
   const Trace& trace = context.session.document().trace;
   if (trace.slice_count == 0)
@@ -304,9 +330,8 @@ void draw_timeline(const PanelContext& context) {
   }
   TimelineState& state = timeline_state();
   const float top = all.y0 + kRulerHeight + kMap + kMapGap;
-  const Trace& trace = session.document().trace;
-  const bool legend = trace.has_kernel() && session.color_by == ColorBy::owner;
-  const float bottom = all.y1 - (legend ? kLegend : 0);
+  const std::vector<Swatch> swatches = legend_of(session);
+  const float bottom = all.y1 - (swatches.empty() ? 0 : kLegend);
   const auto make = [&](float left) {
     return make_frame(context, session.document(), {left, top, all.x1, bottom}, session.view,
                       state.row_scale);
@@ -334,17 +359,7 @@ void draw_timeline(const PanelContext& context) {
   draw_map(frame, state.map);
   draw_ruler(frame, state.ruler);
   draw_scroll_bar(frame);
-  if (legend) {
-    std::vector<Swatch> swatches;
-    for (const KernelPart part : kAllKernelParts) {
-      const std::string name(name_of(part));  // in the recording alone or before a tile's number
-      if (std::any_of(trace.names.begin(), trace.names.end(), [&](const std::string& given) {
-            return given == name || given.starts_with(name + " ");
-          }))
-        swatches.push_back({kernel_color(session.theme, part), name});
-    }
-    draw_legend(context.fonts, context.palette, {left, bottom + 4}, all.x1 - left, swatches);
-  }
+  draw_legend(context.fonts, context.palette, {left, bottom + 4}, all.x1 - left, swatches);
   draw_way_back(context, {all.x0, all.y0, left, all.y0 + kRulerHeight});
   draw_scale_key(frame, {all.x0, all.y0, left, top});
   if (state.hovered_is_ours && session.hovered && state.gesture == TimelineState::Gesture::none)
