@@ -116,7 +116,7 @@ void measure(benchmark::State& state, bool changing) {
     if (changing) {
       session.view = fitted(length);
       session.view.end *= 1 - 1e-4 * (1 + n % 7);
-      if (session.overview) session.by_deviation = n % 2 == 0;
+      if (session.rank_map.shown) session.rank_map.by_deviation = n % 2 == 0;
     } else {
       session.seek(length * (n % 100) / 100);
     }

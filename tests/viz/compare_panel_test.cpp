@@ -38,7 +38,7 @@ TEST(ComparePanel, TheDifferenceLeadsToTheSliceThatChanged) {
               1600, 780);
   EXPECT_EQ(stage.box_of_picture("difference").width(), 0);
   commands::toggle_difference(stage.session);
-  EXPECT_EQ(stage.session.heat_metric, 2);  // time
+  EXPECT_EQ(stage.session.rank_map.metric, 2);  // time
   const Box box = stage.box_of_picture("difference");
   ASSERT_GT(box.width(), 300);
   EXPECT_EQ(stage.box_of_picture("compare mask 0").width(), 0);

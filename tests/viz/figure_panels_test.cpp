@@ -101,8 +101,8 @@ TEST(RingPanel, TilesHaveTheColourOfTheBlockHeld) {
     const Image image = stage.picture();
     for (int rank = 0; rank < 4; ++rank) {
       const int owner = (rank - step + 4) % 4;
-      EXPECT_TRUE(
-          colors_in(image, ring.tile(rank)).contains(owner_color(stage.session.theme, owner, 4)))
+      EXPECT_TRUE(colors_in(image, ring.tile(rank))
+                      .contains(owner_color(stage.session.look.theme, owner, 4)))
           << "rank " << rank << ", step " << step;
     }
   }
@@ -154,17 +154,17 @@ TEST(RingPanel, LinksOfNodesAreToldApart) {
 TEST(MaskPanel, TabsChangeTheOrder) {
   Stage stage(draw_mask, documents_of(ring_trace(4)), 600, 400);
   const MaskLayout layout = mask_layout(stage.box());
-  ASSERT_EQ(stage.session.mask_order, MaskOrder::global);
+  ASSERT_EQ(stage.session.look.mask_order, MaskOrder::global);
   stage.click(tab_boxes(stage.fonts(), layout.tabs, kMaskOrders)[1].center());
-  EXPECT_EQ(stage.session.mask_order, MaskOrder::local);
+  EXPECT_EQ(stage.session.look.mask_order, MaskOrder::local);
   stage.click(tab_boxes(stage.fonts(), layout.tabs, kMaskOrders)[0].center());
-  EXPECT_EQ(stage.session.mask_order, MaskOrder::global);
+  EXPECT_EQ(stage.session.look.mask_order, MaskOrder::global);
 }
 
 // In local order the picture's block (2, 1) is what rank 2 does with KV block 1.
 TEST(MaskPanel, ClickSelectsTheSliceOfTheRegion) {
   Stage stage(draw_mask, documents_of(ring_trace(4, "zigzag")), 600, 400);
-  stage.session.mask_order = MaskOrder::local;
+  stage.session.look.mask_order = MaskOrder::local;
   const MaskLayout layout = mask_layout(stage.box());
   stage.click(layout.picture.at(1.5 / 4, 2.5 / 4));
   ASSERT_TRUE(stage.session.selected.has_value());
@@ -182,12 +182,12 @@ TEST(MaskPanel, ClickSelectsTheSliceOfTheRegion) {
 TEST(MaskPanel, WhatIsAttendedNowIsFramed) {
   Stage stage(draw_mask, documents_of(ring_trace(4)), 600, 400);
   for (const MaskOrder order : {MaskOrder::global, MaskOrder::local}) {
-    stage.session.mask_order = order;
+    stage.session.look.mask_order = order;
     const auto framed = [&](double share) {
       stage.session.seek(share * stage.session.length());
       const Image image = stage.picture();
       return std::count(image.pixels.begin(), image.pixels.end(),
-                        palette_of(stage.session.theme).playhead);
+                        palette_of(stage.session.look.theme).playhead);
     };
     EXPECT_GT(framed(0.1), 20);
     EXPECT_EQ(framed(1), 0);
@@ -204,11 +204,11 @@ TEST(MaskPanel, RepaintsWhenSomethingChanges) {
   const Image ranked = stage.picture();
   EXPECT_NE(ranked.pixels, first.pixels);
   stage.session.select_rank(-1);
-  stage.session.mask_order = MaskOrder::local;
+  stage.session.look.mask_order = MaskOrder::local;
   EXPECT_NE(stage.picture().pixels, first.pixels);
-  stage.session.mask_order = MaskOrder::global;
+  stage.session.look.mask_order = MaskOrder::global;
   EXPECT_EQ(stage.picture().pixels, first.pixels);
-  stage.session.theme = Theme::light;
+  stage.session.look.theme = Theme::light;
   EXPECT_NE(stage.picture().pixels, first.pixels);
 }
 
@@ -396,14 +396,14 @@ Trace a_slow_rank_of_many() {
 TEST(RankMap, WhatDiffersComesFirstAndClicksLeadToItsSlice) {
   Stage stage(draw_rank_map, documents_of(a_slow_rank_of_many()), 1400, 300);
   Session& session = stage.session;
-  ASSERT_TRUE(session.overview);
+  ASSERT_TRUE(session.rank_map.shown);
   const Box cells = stage.box_of_picture("rank map");
   ASSERT_GT(cells.width(), 700);
   const float step = cells.width() / 32;
   const ImVec2 first{cells.x0 + 4.5f * step, cells.y0 + 6};
   const Image image = stage.picture();
   const auto at = [&](float y) { return image.at(static_cast<int>(first.x), static_cast<int>(y)); };
-  const Color warm = palette_of(session.theme).warning;
+  const Color warm = palette_of(session.look.theme).warning;
   const auto away = [&](Color color) {
     return std::abs(int(color & 255) - int(warm & 255)) +
            std::abs(int(color >> 16 & 255) - int(warm >> 16 & 255));
@@ -411,10 +411,10 @@ TEST(RankMap, WhatDiffersComesFirstAndClicksLeadToItsSlice) {
   EXPECT_LT(away(at(cells.y0 + 6)), 60);
   EXPECT_GT(away(at(cells.y0 + 20)), 120);  // the others are quiet
   stage.click(first);
-  EXPECT_TRUE(session.overview);
+  EXPECT_TRUE(session.rank_map.shown);
   expect_in_slice(session, AxisMode::time, 21, 4);
   stage.click(first);  // the second click of two
-  EXPECT_FALSE(session.overview);
+  EXPECT_FALSE(session.rank_map.shown);
   expect_in_slice(session, AxisMode::time, 21, 4);
   EXPECT_EQ(session.view, session.view_of(*session.selected));
 }
@@ -439,12 +439,12 @@ TEST(RankMap, AnAllAlikeRunIsCalm) {
       made.compute(rank, step, 100 * step, 100 * step + 50, 10)
           .wait(rank, step, 100 * step + 50, 100 * step + 90);
   Stage stage(draw_rank_map, documents_of(made.trace()), 1400, 300);
-  stage.session.heat_metric = 3;  // waiting
+  stage.session.rank_map.metric = 3;  // waiting
   const Box cells = stage.box_of_picture("rank map");
   const Image image = stage.picture();
   const ImVec2 third = cells.at(2.5 / 8, 0);
   const Color seen = image.at(static_cast<int>(third.x), static_cast<int>(third.y) + 5);
-  const Palette& palette = palette_of(stage.session.theme);
+  const Palette& palette = palette_of(stage.session.look.theme);
   const auto orange = [&](double share) {
     return mix(palette.panel, palette.warning, share) & 255;
   };
@@ -586,7 +586,7 @@ TEST(SoftmaxPanel, DrawsCurvesBelowTheTable) {
     EXPECT_NE(svg.find(name), svg.npos) << name;
   const std::set<Color> seen = colors_in(image, {10, 280, 790, 490});
   for (int owner = 0; owner < 4; ++owner)
-    EXPECT_TRUE(seen.contains(owner_color(stage.session.theme, owner, 4))) << owner;
+    EXPECT_TRUE(seen.contains(owner_color(stage.session.look.theme, owner, 4))) << owner;
 }
 
 // Clicks down the left side of the panel hit every line of the table, each of one step.

@@ -64,11 +64,11 @@ class Stage {
 
   void frame(ImVec2 mouse = {-FLT_MAX, -FLT_MAX}, bool left = false) {
     ImGuiIO& io = ImGui::GetIO();
-    const Palette& palette = palette_of(session.theme);
+    const Palette& palette = palette_of(session.look.theme);
     io.DisplaySize = {static_cast<float>(width_), static_cast<float>(height_)};
     io.MousePos = mouse;
     io.MouseDown[0] = left;
-    apply_style(ImGui::GetStyle(), palette, session.theme);
+    apply_style(ImGui::GetStyle(), palette, session.look.theme);
     ImGui::NewFrame();
     ImGui::PushFont(imgui_.fonts().text);
     ImGui::PushStyleColor(ImGuiCol_WindowBg, palette.panel);

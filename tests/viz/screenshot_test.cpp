@@ -157,7 +157,7 @@ TEST_F(ScreenshotTest, TheCommandOfAViewShowsItAgain) {
   viz::commands::zoom_in(session);
   expect_same();
   session.set_axis_mode(viz::AxisMode::steps);
-  session.theme = viz::Theme::light;
+  session.look.theme = viz::Theme::light;
   session.seek(1.25);
   expect_same();
   session.show_alone(Figure::timeline);

@@ -67,7 +67,8 @@ TEST(StoryPanel, AClickGoesToAParagraph) {
     session.tell(0);
     person.rest(2);
     person.click({200, y});
-    if (reached.empty() || reached.back() != session.story_at) reached.push_back(session.story_at);
+    if (reached.empty() || reached.back() != session.telling.at)
+      reached.push_back(session.telling.at);
   }
   // Beyond the last one nothing is.
   ASSERT_GT(reached.size(), 4u);
@@ -84,11 +85,11 @@ TEST(StoryPanel, ButtonsGoOnAndBack) {
   const float y = 900 - 6 - 46 - 6 - 30 - 6 - 10 - 15;
   const float next = 6 + 1588 * person.viewer.splits.story - 60, back = 80;
   person.click({next, y});
-  EXPECT_EQ(session.story_at, 1);
+  EXPECT_EQ(session.telling.at, 1);
   person.click({next, y});
-  EXPECT_EQ(session.story_at, 2);
+  EXPECT_EQ(session.telling.at, 2);
   person.click({back, y});
-  EXPECT_EQ(session.story_at, 1);
+  EXPECT_EQ(session.telling.at, 1);
   session.tell(4);
   person.click({next, y});
   EXPECT_TRUE(session.playback.playing());
@@ -101,9 +102,9 @@ TEST(StoryPanel, ButtonsGoOnAndBack) {
 TEST(StoryPanel, OpensTheFigureThatItIsAbout) {
   Person person = reader();
   person.session().tell(4);
-  EXPECT_EQ(person.session().figure, Figure::softmax);
+  EXPECT_EQ(person.session().panels.front, Figure::softmax);
   person.rest(3);
-  EXPECT_FALSE(person.session().figure);
+  EXPECT_FALSE(person.session().panels.front);
 }
 
 TEST(RichTextPanel, WrapsAndMeasuresAlike) {
@@ -171,15 +172,15 @@ TEST(Alone, TheKeyEnlargesThePanelUnderTheMouse) {
   for (const auto& place : places) {
     person.point({place.x, place.y});
     person.type("z");
-    EXPECT_EQ(session.alone, place.figure) << name_of(place.figure);
+    EXPECT_EQ(session.panels.alone, place.figure) << name_of(place.figure);
     person.type("z");
-    EXPECT_FALSE(session.alone);
+    EXPECT_FALSE(session.panels.alone);
   }
   // Balance and softmax share a panel: it is the open one that is enlarged.
-  session.figure = Figure::softmax;
+  session.panels.front = Figure::softmax;
   person.point({1400, 700});
   person.type("z");
-  EXPECT_EQ(session.alone, Figure::softmax);
+  EXPECT_EQ(session.panels.alone, Figure::softmax);
 }
 
 HandMade failed_ranks() {

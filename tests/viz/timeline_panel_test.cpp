@@ -139,16 +139,16 @@ TEST(Timeline, RanksAreFoldedPinnedAndMeasuredByTheMouse) {
 TEST(Timeline, BinsOfDurationsMarkTheirSlices) {
   Person hands(session_of(two_ranks()));
   hands.press(Key{.character = U'j'});
-  EXPECT_TRUE(hands.session().marked.empty());
+  EXPECT_TRUE(hands.session().sought.marked.empty());
   ImVec2 bin(hands.timeline().body.x1 + 430, hands.timeline().ruler.y0);
-  for (; hands.session().marked.empty() && bin.y < 890; bin.y += 8) hands.point(bin);
+  for (; hands.session().sought.marked.empty() && bin.y < 890; bin.y += 8) hands.point(bin);
   bin.y -= 8;
-  const std::vector<SliceId> marked = hands.session().marked;
+  const std::vector<SliceId> marked = hands.session().sought.marked;
   ASSERT_EQ(marked.size(), 1u);
   EXPECT_EQ(hands.document().trace.slice(marked[0]).lane, Lane::send);
   EXPECT_EQ(hands.document().trace.slice(marked[0]).duration_ns(), 550'000);
   hands.click(bin);
-  EXPECT_EQ(hands.session().found.slices, marked);
+  EXPECT_EQ(hands.session().sought.found.slices, marked);
   EXPECT_EQ(hands.session().selected, marked[0]);
 }
 

@@ -88,7 +88,7 @@ TEST(Viewer, ListsWhatIsFound) {
   Person person = one();
   person.session().set_search("kind:compute");
   person.type("j");
-  ASSERT_TRUE(person.session().show_table);
+  ASSERT_TRUE(person.session().panels.table);
   person.rest(3);
   const auto first_line = [&] {
     person.session().selected.reset();
@@ -101,7 +101,7 @@ TEST(Viewer, ListsWhatIsFound) {
   EXPECT_EQ(person.document().trace.slice(*earliest).begin_ns, 0);
   EXPECT_EQ(person.document().trace.slice(*earliest).lane, Lane::compute);
   person.type("j");
-  EXPECT_FALSE(person.session().show_table);
+  EXPECT_FALSE(person.session().panels.table);
 }
 
 // Esc closes an open menu first, and nothing behind it.
@@ -138,30 +138,30 @@ TEST(Viewer, SearchTakesWhatIsTypedAndNothingElseDoes) {
   Person person = one();
   Session& session = person.session();
   person.type("/kind:wait");
-  EXPECT_TRUE(session.search_open);
-  EXPECT_EQ(session.search_text, "kind:wait");
-  EXPECT_EQ(session.found.total, 12u);  // 4 ranks wait 3 times
-  EXPECT_EQ(session.theme, Theme::dark);
+  EXPECT_TRUE(session.sought.open);
+  EXPECT_EQ(session.sought.text, "kind:wait");
+  EXPECT_EQ(session.sought.found.total, 12u);  // 4 ranks wait 3 times
+  EXPECT_EQ(session.look.theme, Theme::dark);
   EXPECT_FALSE(session.playback.playing());
   person.press(SpecialKey::backspace);
-  EXPECT_EQ(session.search_text, "kind:wai");
+  EXPECT_EQ(session.sought.text, "kind:wai");
   person.type("t");
-  EXPECT_EQ(session.search_text, "kind:wait");
+  EXPECT_EQ(session.sought.text, "kind:wait");
 
   person.press(SpecialKey::enter);
   ASSERT_TRUE(session.selected.has_value());
   const SliceId first = *session.selected;
   EXPECT_EQ(session.document().trace.slice(first).lane, Lane::wait);
   person.type("n");
-  EXPECT_EQ(session.search_text, "kind:wait");
+  EXPECT_EQ(session.sought.text, "kind:wait");
   EXPECT_NE(session.selected, first);
   person.type("p");
   EXPECT_EQ(session.selected, first);
   person.press(SpecialKey::escape);
-  EXPECT_FALSE(session.search_open);
-  EXPECT_EQ(session.search_text, "");
+  EXPECT_FALSE(session.sought.open);
+  EXPECT_EQ(session.sought.text, "");
   person.type("t");
-  EXPECT_EQ(session.theme, Theme::light);
+  EXPECT_EQ(session.look.theme, Theme::light);
 }
 
 TEST(Viewer, SwitchesByKey) {
@@ -169,8 +169,8 @@ TEST(Viewer, SwitchesByKey) {
   const auto typed = [&] {
     person.type("xcltko");
     const Session& s = person.session();
-    return std::tuple(s.axis_mode, s.color_by, s.show_flows, s.theme, s.show_critical_path,
-                      s.mask_order);
+    return std::tuple(s.axis_mode, s.look.color_by, s.look.flows, s.look.theme,
+                      s.look.critical_path, s.look.mask_order);
   };
   EXPECT_EQ(typed(), std::tuple(AxisMode::steps, ColorBy::kind, false, Theme::light, true,
                                 MaskOrder::local));
@@ -182,10 +182,10 @@ TEST(Viewer, SwitchesByKey) {
 TEST(Viewer, SwitchesByButton) {
   Person person = one();
   person.click({1600 - 6 - 10 - 5, kToolbar});
-  EXPECT_TRUE(person.session().show_help);
+  EXPECT_TRUE(person.session().panels.help);
   person.press(SpecialKey::escape);
   person.click({1600 - 6 - 10 - 60, kToolbar});
-  EXPECT_EQ(person.session().theme, Theme::light);
+  EXPECT_EQ(person.session().look.theme, Theme::light);
 }
 
 TEST(Viewer, QuestionMarkListsEveryKey) {
@@ -193,14 +193,14 @@ TEST(Viewer, QuestionMarkListsEveryKey) {
   EXPECT_FALSE(drawn("help"));
   person.type("?");
   person.rest(2);
-  EXPECT_TRUE(person.session().show_help);
+  EXPECT_TRUE(person.session().panels.help);
   EXPECT_TRUE(drawn("help"));
   person.press(SpecialKey::escape);
   person.rest(2);
   EXPECT_FALSE(drawn("help"));
   person.type("?");
   person.click({20, 400});  // beside it
-  EXPECT_FALSE(person.session().show_help);
+  EXPECT_FALSE(person.session().panels.help);
 }
 
 TEST(Viewer, BarsBetweenPanelsCanBeDragged) {
@@ -239,12 +239,12 @@ TEST(Viewer, AnErrorCoversEverythingUntilItIsClosed) {
   person.rest(3);
   EXPECT_TRUE(drawn("error"));
   person.type("t");
-  EXPECT_EQ(person.session().theme, Theme::dark);
+  EXPECT_EQ(person.session().look.theme, Theme::dark);
   EXPECT_TRUE(person.viewer.showing_error());
   person.press(SpecialKey::escape);
   EXPECT_FALSE(person.viewer.showing_error());
   person.type("t");
-  EXPECT_EQ(person.session().theme, Theme::light);
+  EXPECT_EQ(person.session().look.theme, Theme::light);
 }
 
 TEST(Viewer, ANoticeFades) {
@@ -380,13 +380,13 @@ TEST(Viewer, TasksOfANewcomerTakeThreeClicksAtMost) {
       EXPECT_TRUE(person.sees(head)) << head;
   }
   Person person = one();  // a bare picture
-  EXPECT_EQ(person.session().wants_picture, "");
+  EXPECT_EQ(person.session().wishes.picture, "");
   person.type("0I");
-  EXPECT_TRUE(person.session().bare);
-  EXPECT_EQ(person.session().wants_picture, ".svg");
+  EXPECT_TRUE(person.session().panels.bare);
+  EXPECT_EQ(person.session().wishes.picture, ".svg");
   person.type("0i");
-  EXPECT_FALSE(person.session().bare);
-  EXPECT_EQ(person.session().wants_picture, ".png");
+  EXPECT_FALSE(person.session().panels.bare);
+  EXPECT_EQ(person.session().wishes.picture, ".png");
 }
 
 // Nothing can be clicked in a picture, so a panel alone has no tabs, and the timeline says what its
@@ -474,7 +474,7 @@ TEST(Viewer, AnotherScaleKeepsTheSession) {
   const std::string svg = svg_of(person.rest(4), 3200, 1800);
   EXPECT_NE(svg.find("viewBox=\"0 0 1600 900\""), svg.npos);
   EXPECT_TRUE(person.sees("Critical path"));
-  EXPECT_EQ(person.session().theme, Theme::light);
+  EXPECT_EQ(person.session().look.theme, Theme::light);
 }
 
 TEST(Viewer, ThereIsOneAtATime) {
@@ -495,7 +495,7 @@ TEST(Viewer, DrawsEveryTraceAtEverySize) {
               << name << " at " << width << "x" << height;
       }
       if (person.session().playback.playing()) person.type(" ");
-      if (person.session().search_open) person.press(SpecialKey::escape);
+      if (person.session().sought.open) person.press(SpecialKey::escape);
       if (width < 300) continue;
       EXPECT_GT(person.rest().TotalIdxCount, 300) << name << " at " << width << "x" << height;
     }

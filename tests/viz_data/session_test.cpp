@@ -194,9 +194,9 @@ TEST(Session, SelectingARankKeepsOnlyItsSlice) {
 TEST(Session, SearchGoesThroughItsHitsAndRound) {
   Session session = one();
   commands::search(session);
-  EXPECT_TRUE(session.search_open);
+  EXPECT_TRUE(session.sought.open);
   session.set_search("kind:compute rank:1");
-  EXPECT_EQ(session.found.total, 2u);
+  EXPECT_EQ(session.sought.found.total, 2u);
   for (const auto& [command, slice] : {std::pair{&commands::next_found, SliceId{4, 0}},
                                        {commands::next_found, {4, 1}},
                                        {commands::next_found, {4, 0}},
@@ -230,15 +230,15 @@ TEST(Session, CancelClosesOneThingAfterTheOther) {
   Session session = one();
   session.select(SliceId{0, 0});
   session.measure = Measure{1, 2};
-  session.search_open = true;
+  session.sought.open = true;
   session.set_search("wait");
-  session.show_help = true;
+  session.panels.help = true;
   commands::cancel(session);
-  EXPECT_FALSE(session.show_help);
-  EXPECT_TRUE(session.search_open);
+  EXPECT_FALSE(session.panels.help);
+  EXPECT_TRUE(session.sought.open);
   commands::cancel(session);
-  EXPECT_FALSE(session.search_open);
-  EXPECT_EQ(session.search_text, "");
+  EXPECT_FALSE(session.sought.open);
+  EXPECT_EQ(session.sought.text, "");
   EXPECT_TRUE(session.selected.has_value());
   commands::cancel(session);
   EXPECT_FALSE(session.selected.has_value());
@@ -255,7 +255,7 @@ TEST(Session, GoesFromTraceToTrace) {
   EXPECT_FALSE(session.selected.has_value());
   EXPECT_EQ(session.selected_rank, 1);
   EXPECT_EQ(session.playback.position(), 2.5);
-  EXPECT_EQ(session.found.total, 9u);
+  EXPECT_EQ(session.sought.found.total, 9u);
   // The next one knows no ring and so no steps.
   commands::next_trace(session);
   EXPECT_EQ(session.axis_mode, AxisMode::time);
@@ -329,27 +329,27 @@ TEST(Session, GoesToAStepOnEitherAxis) {
 }
 
 TEST(Session, MoreThanSixteenRanksBeginAtAGlance) {
-  EXPECT_FALSE(session_of(many_ranks(16)).overview);
+  EXPECT_FALSE(session_of(many_ranks(16)).rank_map.shown);
   Session session = session_of(many_ranks(17));
-  EXPECT_TRUE(session.overview);
+  EXPECT_TRUE(session.rank_map.shown);
   commands::toggle_overview(session);
-  EXPECT_FALSE(session.overview);
+  EXPECT_FALSE(session.rank_map.shown);
   commands::toggle_overview(session);
   Trace failed = many_ranks(17);
   failed.info.failure = RunEnd{"killed", 1, 0};
-  EXPECT_FALSE(session_of(std::move(failed)).overview);
+  EXPECT_FALSE(session_of(std::move(failed)).rank_map.shown);
   Session pair = session_of(many_ranks(17), many_ranks(17));
-  EXPECT_TRUE(pair.comparing && pair.overview);
+  EXPECT_TRUE(pair.comparing && pair.rank_map.shown);
   Session unlike = session_of(many_ranks(17), many_ranks(4));
-  EXPECT_NE(unlike.heat_metric, 0);
+  EXPECT_NE(unlike.rank_map.metric, 0);
   unlike.activate(1);
-  EXPECT_EQ(unlike.heat_metric, 0);
+  EXPECT_EQ(unlike.rank_map.metric, 0);
 }
 
 TEST(Session, OpensASliceFromAllRanks) {
   Session session = session_of(many_ranks(17));
   session.open_slice(5, 9);
-  EXPECT_FALSE(session.overview);
+  EXPECT_FALSE(session.rank_map.shown);
   ASSERT_TRUE(session.selected);
   const TraceEvent& slice = session.document().trace.slice(*session.selected);
   EXPECT_EQ(slice.step, 9);
@@ -357,9 +357,9 @@ TEST(Session, OpensASliceFromAllRanks) {
   EXPECT_EQ(session.view, session.view_of(*session.selected));
   EXPECT_EQ(session.step_now(0), 9);
   commands::toggle_overview(session);
-  EXPECT_TRUE(session.overview);
+  EXPECT_TRUE(session.rank_map.shown);
   session.reveal(*session.selected);  // as a search does
-  EXPECT_FALSE(session.overview);
+  EXPECT_FALSE(session.rank_map.shown);
 }
 
 TEST(Session, AnEmptyTraceTakesEveryCommand) {

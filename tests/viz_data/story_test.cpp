@@ -116,24 +116,24 @@ TEST(StoryWords, WhereAParagraphIs) {
 TEST(StorySession, GoesOnAndBack) {
   Session session = told_session();
   EXPECT_TRUE(session.story_shown());
-  EXPECT_EQ(session.story_at, 0);
+  EXPECT_EQ(session.telling.at, 0);
   EXPECT_FALSE(session.story_over());
   EXPECT_EQ(session.playback.position(), 0);
   commands::go_on(session);
-  EXPECT_EQ(session.story_at, 1);
+  EXPECT_EQ(session.telling.at, 1);
   EXPECT_EQ(session.playback.position(), 40 * kUs);
   EXPECT_EQ(session.selected_rank, 1);
   ASSERT_TRUE(session.selected);
   EXPECT_EQ(session.document().trace.slice(*session.selected).step, 0);
-  EXPECT_TRUE(session.pointing);
-  EXPECT_FALSE(session.figure);
+  EXPECT_TRUE(session.telling.points);
+  EXPECT_FALSE(session.panels.front);
 
   commands::go_on(session);
   EXPECT_EQ(session.selected_rank, 0);
   ASSERT_TRUE(session.selected);
   EXPECT_EQ(session.document().trace.slice(*session.selected).lane, Lane::wait);
   EXPECT_EQ(session.playback.position(), 70 * kUs);
-  EXPECT_EQ(session.figure, Figure::balance);
+  EXPECT_EQ(session.panels.front, Figure::balance);
 
   commands::go_on(session);
   EXPECT_FALSE(session.selected);  // of no one rank
@@ -142,10 +142,10 @@ TEST(StorySession, GoesOnAndBack) {
 
   commands::story_back(session);
   commands::story_back(session);
-  EXPECT_EQ(session.story_at, 1);
+  EXPECT_EQ(session.telling.at, 1);
   EXPECT_EQ(session.playback.position(), 40 * kUs);
   for (int i = 0; i < 5; ++i) commands::story_back(session);
-  EXPECT_EQ(session.story_at, 0);
+  EXPECT_EQ(session.telling.at, 0);
 }
 
 // Paragraph 5 has no moment of its own.
@@ -160,16 +160,16 @@ TEST(StorySession, AParagraphWithoutAMomentStaysAtTheOneBefore) {
 TEST(StorySession, AtItsEndSpacePlays) {
   Session session = told_session();
   session.tell(99);
-  EXPECT_EQ(session.story_at, 4);
+  EXPECT_EQ(session.telling.at, 4);
   EXPECT_TRUE(session.story_over());
   commands::go_on(session);
   EXPECT_TRUE(session.playback.playing());
-  EXPECT_FALSE(session.pointing);
+  EXPECT_FALSE(session.telling.points);
   commands::go_on(session);
   EXPECT_FALSE(session.playback.playing());
-  EXPECT_EQ(session.story_at, 4);
+  EXPECT_EQ(session.telling.at, 4);
   session.tell(-7);
-  EXPECT_EQ(session.story_at, 0);
+  EXPECT_EQ(session.telling.at, 0);
 }
 
 TEST(StorySession, PlayingInTheMiddleIsPausedBeforeTheStoryGoesOn) {
@@ -178,19 +178,19 @@ TEST(StorySession, PlayingInTheMiddleIsPausedBeforeTheStoryGoesOn) {
   EXPECT_TRUE(session.playback.playing());
   commands::go_on(session);
   EXPECT_FALSE(session.playback.playing());
-  EXPECT_EQ(session.story_at, 0);
+  EXPECT_EQ(session.telling.at, 0);
   commands::go_on(session);
-  EXPECT_EQ(session.story_at, 1);
+  EXPECT_EQ(session.telling.at, 1);
 }
 
 TEST(StorySession, EscapeTakesThePointerAway) {
   Session session = told_session();
   session.tell(1);
   commands::cancel(session);
-  EXPECT_FALSE(session.pointing);
+  EXPECT_FALSE(session.telling.points);
   EXPECT_FALSE(session.selected);
   commands::go_on(session);
-  EXPECT_TRUE(session.pointing);
+  EXPECT_TRUE(session.telling.points);
 }
 
 TEST(StorySession, OnTheStepAxisThePlayheadGoesToTheStep) {
@@ -213,29 +213,29 @@ TEST(StorySession, TheMaskIsShownAsRanksMeetBlocks) {
   Trace trace = told_trace();
   trace.story[1].figure = Figure::mask;
   Session session = session_of(std::move(trace));
-  EXPECT_EQ(session.mask_order, MaskOrder::global);
+  EXPECT_EQ(session.look.mask_order, MaskOrder::global);
   session.tell(1);
-  EXPECT_EQ(session.mask_order, MaskOrder::local);
+  EXPECT_EQ(session.look.mask_order, MaskOrder::local);
 }
 
 // One panel alone: the one under the mouse, or that of the story, or the timeline.
 TEST(StorySession, APanelAloneFollowsTheStory) {
   Session session = told_session();
   commands::enlarge(session);
-  EXPECT_EQ(session.alone, Figure::timeline);
+  EXPECT_EQ(session.panels.alone, Figure::timeline);
   commands::enlarge(session);
-  EXPECT_FALSE(session.alone);
+  EXPECT_FALSE(session.panels.alone);
   session.tell(2);
   commands::enlarge(session);
-  EXPECT_EQ(session.alone, Figure::balance);
+  EXPECT_EQ(session.panels.alone, Figure::balance);
   session.tell(3);  // says nothing of where to look
-  EXPECT_EQ(session.alone, Figure::balance);
+  EXPECT_EQ(session.panels.alone, Figure::balance);
   session.tell(4);
-  EXPECT_EQ(session.alone, Figure::softmax);
+  EXPECT_EQ(session.panels.alone, Figure::softmax);
   commands::enlarge(session);
-  session.under_mouse = Figure::ring;
+  session.panels.under_mouse = Figure::ring;
   commands::enlarge(session);
-  EXPECT_EQ(session.alone, Figure::ring);
+  EXPECT_EQ(session.panels.alone, Figure::ring);
 }
 
 // Each has its own story; compared, none is told.
@@ -243,16 +243,16 @@ TEST(StorySession, OfSeveralRecordings) {
   Session session = session_of(told_trace(), two_ranks().trace());
   EXPECT_TRUE(session.comparing);
   EXPECT_FALSE(session.story_shown());
-  EXPECT_EQ(session.story_at, -1);
+  EXPECT_EQ(session.telling.at, -1);
   commands::toggle_compare(session);
   EXPECT_TRUE(session.story_shown());
   commands::go_on(session);
-  EXPECT_EQ(session.story_at, 0);
+  EXPECT_EQ(session.telling.at, 0);
   commands::go_on(session);
   commands::next_trace(session);
   EXPECT_FALSE(session.story_shown());
-  EXPECT_FALSE(session.pointing);
-  EXPECT_EQ(session.story_at, -1);
+  EXPECT_FALSE(session.telling.points);
+  EXPECT_EQ(session.telling.at, -1);
 }
 
 Recording told_recording() {
@@ -281,7 +281,7 @@ TEST(LoadedStory, StepsThatAreNotThereAreNoticed) {
             "the story points once at steps that were not recorded, first in paragraph 3");
   Session session = session_of(trace);
   for (int i = 0; i < 6; ++i) commands::go_on(session);
-  EXPECT_EQ(session.story_at, 4);
+  EXPECT_EQ(session.telling.at, 4);
 }
 
 }  // namespace story_test

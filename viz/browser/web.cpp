@@ -88,7 +88,7 @@ void open(const std::vector<std::string>& paths, ViewOptions options) {
   if (!options.step && !options.at_ns && !options.at_steps && !session.story_shown())
     session.go_to_failure();
   if (number && !options.step) session.select_rank(*number);
-  session.theme = viewer->theme;
+  session.look.theme = viewer->theme;
   viewer->open(std::move(session));
 }
 
@@ -116,7 +116,7 @@ EMSCRIPTEN_KEEPALIVE void ringscope_begin(float scale) {
 
 EMSCRIPTEN_KEEPALIVE void ringscope_theme(int light) {
   viewer->theme = light != 0 ? Theme::light : Theme::dark;
-  if (viewer->is_open()) viewer->session().theme = viewer->theme;
+  if (viewer->is_open()) viewer->session().look.theme = viewer->theme;
 }
 
 // Open files of the page's own file system, one name a line, as parameters of its address ask for, one a
@@ -149,10 +149,10 @@ EMSCRIPTEN_KEEPALIVE const char* ringscope_view() {
 EMSCRIPTEN_KEEPALIVE int ringscope_tell(int story, int height) {
   if (!viewer->is_open() || viewer->session().story().empty()) return 0;
   Session& session = viewer->session();
-  session.show_story = false;
-  if (height < 420 && !session.alone) session.alone = ringscope::Figure::timeline;
+  session.telling.shown = false;
+  if (height < 420 && !session.panels.alone) session.panels.alone = ringscope::Figure::timeline;
   session.tell(story - 1);
-  return session.story_at + 1;
+  return session.telling.at + 1;
 }
 
 EMSCRIPTEN_KEEPALIVE void ringscope_move(float x, float y) {

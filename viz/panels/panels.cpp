@@ -100,7 +100,7 @@ void draw_help(const PanelContext& context) {
     }
     const bool outside = ImGui::IsMouseClicked(ImGuiMouseButton_Left) &&
                          !ImGui::IsWindowHovered(ImGuiHoveredFlags_RootAndChildWindows);
-    if (outside) context.session.show_help = false;
+    if (outside) context.session.panels.help = false;
   }
   ImGui::End();
 }
@@ -116,8 +116,8 @@ void draw_slice(const PanelContext& context, const Box& box, SliceId id, std::st
   const Trace& trace = context.session.document().trace;
   const Palette& palette = context.palette;
   const float y = (box.y0 + box.y1) / 2;
-  const Color color = slice_color(context.session.theme, context.session.color_by, trace.slice(id),
-                                  trace.info.world_size);
+  const Color color = slice_color(context.session.look.theme, context.session.look.color_by,
+                                  trace.slice(id), trace.info.world_size);
   fill({box.x0, y - 6, box.x0 + 12, y + 6}, color, 3);
   float x = box.x0 + 20;
   const auto add = [&](std::string_view text, Color ink) {
@@ -206,7 +206,7 @@ struct Kept {
 Kept& kept_for(const Session& session) {
   static Kept kept;
   const Measure span = session.measure.value_or(Measure{-1, -1});
-  TableKey key(session.document().number, session.search_text, session.selected_rank, span.from,
+  TableKey key(session.document().number, session.sought.text, session.selected_rank, span.from,
                span.to, span.ranks, session.axis_mode);
   if (kept.key == key) return kept;
   kept = {std::move(key), selection_of(session), kept.by, {}, {}};
@@ -228,7 +228,7 @@ void draw_spreads(const PanelContext& context, Kept& kept) {
   kept.by = by;
   ImGui::Dummy({1, 24});
   ImGui::SameLine(ImGui::GetContentRegionAvail().x - 72);
-  if (ImGui::SmallButton("Copy sums")) context.session.copied = csv_of(kept.spreads);
+  if (ImGui::SmallButton("Copy sums")) context.session.wishes.copied = csv_of(kept.spreads);
   const auto lines =
       static_cast<float>(1 + std::min(kMostSpreads, static_cast<int>(kept.spreads.size())));
   const float line = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
@@ -273,15 +273,15 @@ void draw_histogram(const PanelContext& context, const Kept& kept) {
       const Touch touched = touch("bin", room);
       ImGui::PopID();
       if (!touched.hovered && !touched.clicked) continue;
-      session.marked = slices_in(trace, kept.selection.slices, kind, bin);
+      session.sought.marked = slices_in(trace, kept.selection.slices, kind, bin);
       draw_tooltip(context, counted(bin.counts[k], "slice"),
                    {{"kind", std::string(name_of(kind))},
                     {"from", time_text(bin.from_ns)},
                     {"to", time_text(bin.to_ns - 1)}});
       if (!touched.clicked) continue;
-      session.found = {session.marked, session.marked.size(), ""};
-      session.found_at = 0;
-      session.reveal(session.marked.front());
+      session.sought.found = {session.sought.marked, session.sought.marked.size(), ""};
+      session.sought.at = 0;
+      session.reveal(session.sought.marked.front());
     }
     draw_label(context, {line.x0 + kNames - 6, line.y0}, {1, 0}, count_text(most));
     ImGui::Dummy({1, kHigh + kGap});
@@ -352,7 +352,7 @@ void draw_selection_table(const PanelContext& context) {
           .c_str());
   ImGui::SameLine(width - 88);
   if (ImGui::Button("Copy CSV", {96, 0})) commands::copy_table(session);
-  session.marked.clear();
+  session.sought.marked.clear();
   if (kept.selection.slices.empty()) return;
   draw_spreads(context, kept);
   ImGui::Spacing();

@@ -69,8 +69,8 @@ struct PanelContext {
 // critical path. The panel reacts to wheel, drag and hover.
 void draw_timeline(const PanelContext& context);
 
-// Draw all ranks x steps of the active document as a heat map. Call this only while Session::overview
-// is set.
+// Draw all ranks x steps of the active document as a heat map. Call this only while
+// Session::rank_map is shown.
 void draw_rank_map(const PanelContext& context);
 
 // Draw the ranks on a circle with their Q, and the travelling KV blocks.

@@ -126,7 +126,7 @@ void draw_table(const PanelContext& context, const SoftmaxRow& row, float width,
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const SoftmaxSample& sample = row.samples[i];
     const int owner = owner_at(session.document(), row.rank, sample.step);
-    const Color color = owner < 0 ? palette.accent : owner_color(session.theme, owner, n);
+    const Color color = owner < 0 ? palette.accent : owner_color(session.look.theme, owner, n);
     const auto value_cell = [](double value) { number_cell(softmax_text(value)); };
     ImGui::TableNextRow();
     if (sample.step == current)
@@ -202,7 +202,7 @@ void draw_curves(const PanelContext& context, const SoftmaxRow& row, const Box& 
       const int owner = owner_at(session.document(), row.rank, row.samples[i].step);
       const Color color =
           owner < 0 ? palette.accent
-                    : owner_color(session.theme, owner, session.document().trace.rank_count());
+                    : owner_color(session.look.theme, owner, session.document().trace.rank_count());
       if (bars) {
         fill({plot.at(at, 0).x + 1, point.y, plot.at(next, 0).x - 1, plot.y1}, color, 1);
         continue;

@@ -182,8 +182,9 @@ void draw_header(const PanelContext& context, const Box& box) {
   const float y = box.y0 + 13;
   draw_text(context.fonts.strong, {box.x0, y}, {0, 0.5f}, palette.text, "Story");
   const std::size_t count = session.story().size();
-  draw_label(context, {box.x1, y}, {1, 0.5f}, fmt::format("{} of {}", session.story_at + 1, count));
-  const float share = static_cast<float>(session.story_at + 1) / count;
+  draw_label(context, {box.x1, y}, {1, 0.5f},
+             fmt::format("{} of {}", session.telling.at + 1, count));
+  const float share = static_cast<float>(session.telling.at + 1) / count;
   ImGui::SetCursorScreenPos({box.x0, box.y0 + 28});
   ImGui::ProgressBar(share, {box.width(), 3}, "");
 }
@@ -193,7 +194,7 @@ void draw_paragraph(const PanelContext& context, int index, const Box& card, flo
   Session& session = context.session;
   const Palette& palette = context.palette;
   const StoryStep& told = session.story()[index];
-  const bool current = index == session.story_at;
+  const bool current = index == session.telling.at;
   ImGui::PushID(index);
   const Touch touched = touch("paragraph", card);
   ImGui::PopID();
@@ -228,7 +229,7 @@ void draw_paragraphs(const PanelContext& context) {
   float y = 0, current_y = 0, current_height = 0;
   for (int i = 0; i < static_cast<int>(session.story().size()); ++i) {
     const StoryStep& told = session.story()[i];
-    const bool current = i == session.story_at;
+    const bool current = i == session.telling.at;
     const float place = current && !place_of(told).empty() ? kPlace : 0;
     const float card = rich_height(context, width, told.text) + place + 2 * kPadY;
     if (current) {
@@ -243,10 +244,10 @@ void draw_paragraphs(const PanelContext& context) {
   ImGuiStorage& storage = *ImGui::GetStateStorage();
   const ImGuiID told_id = ImGui::GetID("told"), width_id = ImGui::GetID("width"),
                 view_id = ImGui::GetID("view");
-  const bool moved = storage.GetInt(told_id, -2) != session.story_at ||
+  const bool moved = storage.GetInt(told_id, -2) != session.telling.at ||
                      storage.GetFloat(width_id) != width || storage.GetFloat(view_id) != view;
   if (!moved || height <= 0) return;
-  storage.SetInt(told_id, session.story_at);
+  storage.SetInt(told_id, session.telling.at);
   storage.SetFloat(width_id, width);
   storage.SetFloat(view_id, view);
   // Keep the paragraphs before it in sight as far as there is room.
@@ -257,7 +258,7 @@ void draw_buttons(const PanelContext& context, float width) {
   Session& session = context.session;
   const Palette& palette = context.palette;
   const float half = std::floor((width - kStoryGap) / 2);
-  const bool first = session.story_at <= 0;
+  const bool first = session.telling.at <= 0;
   ImGui::BeginDisabled(first);
   if (ImGui::Button("Back", {half, kFooter})) commands::story_back(session);
   ImGui::EndDisabled();

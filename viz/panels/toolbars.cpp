@@ -57,14 +57,14 @@ void draw_chooser(const PanelContext& context, float width) {
 }
 
 void draw_found(const PanelContext& context) {
-  const SearchResult& found = context.session.found;
+  const SearchResult& found = context.session.sought.found;
   std::string text;
   if (!found.complaint.empty()) {
     text = "?";
-  } else if (!context.session.search_text.empty()) {
+  } else if (!context.session.sought.text.empty()) {
     text = found.slices.empty()
                ? "none"
-               : fmt::format("{} of {}", context.session.found_at + 1, found.total);
+               : fmt::format("{} of {}", context.session.sought.at + 1, found.total);
   }
   ImGui::SameLine();
   ImGui::AlignTextToFramePadding();
@@ -85,7 +85,7 @@ void draw_found(const PanelContext& context) {
 
 void draw_search(const PanelContext& context) {
   Session& session = context.session;
-  if (!session.search_open) {
+  if (!session.sought.open) {
     if (ImGui::Button("Search", {kSearchWidth, 0})) {
       commands::search(session);
       focus_search();
@@ -99,10 +99,10 @@ void draw_search(const PanelContext& context) {
     ImGui::SetKeyboardFocusHere();
   }
   ImGui::SetNextItemWidth(kSearchWidth);
-  std::string text = session.search_text;
+  std::string text = session.sought.text;
   const bool entered = ImGui::InputTextWithHint("##search", "wait step:2 longer:1ms", &text,
                                                 ImGuiInputTextFlags_EnterReturnsTrue);
-  if (text != session.search_text) session.set_search(text);
+  if (text != session.sought.text) session.set_search(text);
   if (entered) (ImGui::GetIO().KeyShift ? commands::previous_found : commands::next_found)(session);
   draw_found(context);
 }
@@ -135,30 +135,30 @@ std::vector<Item> items_of(const Session& session) {
                      "all ranks stands at the same place"});
     items.push_back({7,
                      {"Owner", "Kind"},
-                     session.color_by == ColorBy::kind ? 1 : 0,
+                     session.look.color_by == ColorBy::kind ? 1 : 0,
                      commands::toggle_colors,
                      "Colours: by the owner of the KV block, or by compute, send, recv and wait"});
   }
-  button(alone, 3, "Flows", session.show_flows, commands::toggle_flows,
+  button(alone, 3, "Flows", session.look.flows, commands::toggle_flows,
          "Arrows from sends to receives");
-  button(ring && alone, 6, "Critical path", session.show_critical_path,
+  button(ring && alone, 6, "Critical path", session.look.critical_path,
          commands::toggle_critical_path, "What the run's length hangs on, across ranks");
   button(ring || session.what_if, 4, "What if", session.what_if != nullptr,
          commands::toggle_what_if,
          "The run beside itself: on another machine, with other ranks, in another partition");
   button(!session.comparison.figures.empty(), 9, "Compare", session.comparing,
          commands::toggle_compare, "All recordings side by side");
-  items.push_back({session.search_open ? 10 : 5, {}});
-  button(true, 2, session.theme == Theme::dark ? "Light" : "Dark", false, commands::toggle_theme,
-         "The other background");
-  button(true, 10, "?", session.show_help, commands::help, "Every key");
+  items.push_back({session.sought.open ? 10 : 5, {}});
+  button(true, 2, session.look.theme == Theme::dark ? "Light" : "Dark", false,
+         commands::toggle_theme, "The other background");
+  button(true, 10, "?", session.panels.help, commands::help, "Every key");
   return items;
 }
 
 float width_of(const Session& session, const Item& item) {
   const ImGuiStyle& style = ImGui::GetStyle();
   if (item.words.empty())
-    return kSearchWidth + (session.search_open ? kFoundWidth + style.ItemSpacing.x : 0);
+    return kSearchWidth + (session.sought.open ? kFoundWidth + style.ItemSpacing.x : 0);
   float width = 2 * static_cast<float>(item.words.size() - 1);
   for (const char* word : item.words)
     width += ImGui::CalcTextSize(word).x + 2 * style.FramePadding.x;

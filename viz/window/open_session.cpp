@@ -43,7 +43,7 @@ void zoom_to(Session& session, const std::string& range) {
     throw InputError(fmt::format(
         "--range: '{}' given; accepted: FROM..TO, of {}", range,
         session.axis_mode == AxisMode::steps ? "steps, as 2..3.5" : "times, as 1.5ms..2ms"));
-  session.overview = false;
+  session.rank_map.shown = false;
   session.view = between(*from, *to, session.length(), session.axis_mode);
 }
 
@@ -126,11 +126,11 @@ Session open_session(const std::vector<std::string>& paths, const ViewOptions& o
   for (Trace& trace : load_traces(paths, progress))
     documents.push_back(make_document(std::move(trace)));
   Session session(std::move(documents));
-  if (options.theme) session.theme = theme_of(*options.theme);
+  if (options.theme) session.look.theme = theme_of(*options.theme);
   if (options.story) {
     require_paragraph(session, *options.story);
-    session.show_story = *options.story > 0;
-    if (session.show_story)
+    session.telling.shown = *options.story > 0;
+    if (session.telling.shown)
       session.tell(*options.story - 1);
     else
       session.select(std::nullopt);
@@ -163,8 +163,8 @@ Session open_session(const std::vector<std::string>& paths, const ViewOptions& o
                                    fmt::join(*given, ","), session.document().trace.path,
                                    ranks - 1));
   session.order = options.order;
-  session.show_table = options.table;
-  session.bare = options.bare;
+  session.panels.table = options.table;
+  session.panels.bare = options.bare;
   if (const auto& at = options.at_ns ? options.at_ns : options.at_steps) {
     const Document& shown = session.document();
     if (options.at_steps && shown.axis.steps() == 0) require_step(shown.trace, 0, 0, false);

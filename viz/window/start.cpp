@@ -23,7 +23,7 @@ namespace {
 
 Session simulated_at(const std::vector<int>& places, Theme theme) {
   Session session = recorded_session({record(ring_of(settings_at(places))).recording});
-  session.theme = theme;
+  session.look.theme = theme;
   return session;
 }
 
@@ -57,7 +57,7 @@ constexpr float kGap = 16, kPad = 12, kWords = 56, kLine = 30, kLabel = 104, kHe
 // Draw recordings below each other, on one axis.
 void draw_recordings(const PanelContext& context, Session& session, std::string_view name,
                      const Box& box) {
-  session.theme = context.session.theme;
+  session.look.theme = context.session.look.theme;
   double length = 0;
   for (const Document& document : session.documents)
     length = std::max(length, document.axis.length(session.axis_mode));
@@ -140,7 +140,7 @@ void draw_simulator(const PanelContext& context, Start& start, int rows, const B
     const std::string said = std::string(slider.values[start.places[i]]) + slider.unit;
     if (ImGui::SliderInt(fmt::format("##{}", slider.label).c_str(), &start.places[i], 0,
                          static_cast<int>(slider.values.size()) - 1, said.c_str()))
-      start.simulated = simulated_at(start.places, start.simulated.theme);
+      start.simulated = simulated_at(start.places, start.simulated.look.theme);
   }
   const float below = top + static_cast<float>(rows) * kLine + 6;
   ImGui::SetCursorScreenPos({inner.x0, below});

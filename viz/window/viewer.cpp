@@ -218,7 +218,7 @@ void Viewer::feed_keys(const FrameInput& input) {
       if (key.special == SpecialKey::escape || key.special == SpecialKey::enter) error_.clear();
     } else if (loading_ == nullptr) {
       if (text_frames_ > 0) return;
-      const bool writes = (files_ || (session_ && session_->search_open)) && io.WantTextInput;
+      const bool writes = (files_ || (session_ && session_->sought.open)) && io.WantTextInput;
       Command* const command = command_of(key);
       if (writes && key.special != SpecialKey::escape) {
         // ImGui sees a press only after a frame in which the key was up.
@@ -259,7 +259,7 @@ void Viewer::feed(const FrameInput& input) {
 }
 
 void Viewer::draw_root(const FrameInput& input, bool was_playing) {
-  if (session_) theme = session_->theme;
+  if (session_) theme = session_->look.theme;
   const Palette& palette = palette_of(theme);
   apply_style(ImGui::GetStyle(), palette, theme);
   begin_root_window();
@@ -270,14 +270,14 @@ void Viewer::draw_root(const FrameInput& input, bool was_playing) {
     if (was_playing) advance(*session_, input.seconds);
     const PanelContext context{*session_, textures, imgui_->fonts(), palette};
     draw_workspace(context, splits);
-    if (session_->show_help) draw_help(context);
-    if (const std::string copied = std::exchange(session_->copied, ""); !copied.empty()) {
+    if (session_->panels.help) draw_help(context);
+    if (const std::string copied = std::exchange(session_->wishes.copied, ""); !copied.empty()) {
       ImGui::SetClipboardText(copied.c_str());
       show_notice("Copied: " + copied.substr(0, std::min<std::size_t>(copied.find('\n'), 160)));
     }
-    if (std::exchange(session_->wants_file, false)) list_files();
+    if (std::exchange(session_->wishes.file, false)) list_files();
   } else if (start_) {
-    start_->simulated.theme = theme;
+    start_->simulated.look.theme = theme;
     draw_start({start_->simulated, textures, imgui_->fonts(), palette}, *start_);
     if (std::exchange(start_->wants_file, false)) list_files();
     if (!start_->chosen.empty()) chosen_ = std::exchange(start_->chosen, "");

@@ -268,8 +268,8 @@ void Window::fit_scale(int width, int height) {
 }
 
 void Window::show(Session session) {
-  if (!options_.theme) session.theme = preferences_.theme;
-  session.color_by = preferences_.color_by;
+  if (!options_.theme) session.look.theme = preferences_.theme;
+  session.look.color_by = preferences_.color_by;
   viewer_->open(std::move(session));
   for (const Document& document : viewer_->session().documents)
     note_recent(preferences_, document.trace.path);
@@ -314,7 +314,8 @@ void Window::finish_loading() {
 // Save the last frame, whose draw data are `data`.
 void Window::save_picture(const ImDrawData& data) {
   try {
-    const std::string path = next_picture_path(std::exchange(viewer_->session().wants_picture, ""));
+    const std::string path =
+        next_picture_path(std::exchange(viewer_->session().wishes.picture, ""));
     write_picture(path, [&](std::string* svg) {
       if (svg != nullptr) *svg = svg_of(data, image_.width, image_.height);
       return image_;
@@ -349,7 +350,7 @@ void Window::draw() {
   last_frame_ = now;
   // Take a screenshot that the previous frame asked for, because a click in the frame of the key
   // changes what is drawn only in the next one.
-  const bool picture_due = viewer_->is_open() && !viewer_->session().wants_picture.empty();
+  const bool picture_due = viewer_->is_open() && !viewer_->session().wishes.picture.empty();
   const ImDrawData& data = viewer_->frame(input);
   image_ = Image(width, height, palette_of(viewer_->theme).background);
   render(data, image_);
@@ -392,8 +393,8 @@ void Window::run() {
 
 Preferences Window::present_preferences() const {
   Preferences p = preferences_;
-  p.theme = viewer_->session().theme;
-  p.color_by = viewer_->session().color_by;
+  p.theme = viewer_->session().look.theme;
+  p.color_by = viewer_->session().look.color_by;
   p.splits = viewer_->splits;
   // Keep the size that a maximised window returns to.
   if (glfwGetWindowAttrib(window_, GLFW_MAXIMIZED) != GLFW_TRUE)
@@ -496,8 +497,8 @@ bool display_is_there() {
 
 std::string example_picture(const std::vector<Recording>& recordings) {
   Session session = recorded_session(recordings);
-  session.bare = true;
-  session.show_story = false;
+  session.panels.bare = true;
+  session.telling.shown = false;
   if (!session.go_to_failure()) session.seek(session.length() / 2);
   Viewer viewer;
   viewer.open(std::move(session));
@@ -509,7 +510,7 @@ std::string example_picture(const std::vector<Recording>& recordings) {
 
 std::string story_picture(const Recording& recording, int paragraph) {
   Session session = recorded_session({recording});
-  session.bare = true;
+  session.panels.bare = true;
   const Figure figure =
       recording.story.at(static_cast<std::size_t>(paragraph)).figure.value_or(Figure::timeline);
   session.show_alone(figure);

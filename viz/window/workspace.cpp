@@ -69,7 +69,7 @@ bool told_to_look(const Session& session, Figure figure) {
 // but the timeline have tabs.
 Figure draw_figures(const PanelContext& context, bool stacked) {
   Figure shown = Figure::balance;
-  const auto wanted = std::exchange(context.session.figure, std::nullopt);
+  const auto wanted = std::exchange(context.session.panels.front, std::nullopt);
   const auto flags = [&](Figure figure) {
     return wanted == figure ? ImGuiTabItemFlags_SetSelected : ImGuiTabItemFlags_None;
   };
@@ -104,7 +104,7 @@ void draw_panel(const PanelContext& context, Figure figure, ImVec2 at, ImVec2 si
   };
   switch (figure) {
     case Figure::timeline:
-      if (session.overview)
+      if (session.rank_map.shown)
         show("ranks", {10, 8}, draw_rank_map);
       else
         show("timeline", {0, 0}, draw_timeline);
@@ -119,24 +119,24 @@ void draw_panel(const PanelContext& context, Figure figure, ImVec2 at, ImVec2 si
     case Figure::softmax:  // they share one panel
       lit = told_to_look(session, Figure::balance) || told_to_look(session, Figure::softmax);
       // A bare panel has no tabs.
-      if (session.bare && session.alone == figure)
+      if (session.panels.bare && session.panels.alone == figure)
         return show("figures", {10, 8}, figure == Figure::softmax ? draw_softmax : draw_balance);
       panel(
           "figures", at, size, kStill, {10, 8}, [&] { figure = draw_figures(context, stacked); },
           lit);
       break;
   }
-  if (under_mouse()) session.under_mouse = figure;
+  if (under_mouse()) session.panels.under_mouse = figure;
 }
 
 // Draw one recording: the timeline, and below it the panels that only our own recordings have.
 void draw_single(const PanelContext& context, ImVec2 at, ImVec2 size, Splits& splits,
                  bool stacked) {
-  context.session.under_mouse.reset();
+  context.session.panels.under_mouse.reset();
   if (!context.session.document().trace.is_ring)
     return draw_panel(context, Figure::timeline, at, size);
   constexpr float kRoomForAll = 200;  // below it no panel would have room for anything
-  const std::optional<Figure>& alone = context.session.alone;
+  const std::optional<Figure>& alone = context.session.panels.alone;
   if (alone || size.y < kRoomForAll)
     return draw_panel(context, alone.value_or(Figure::timeline), at, size);
   const float least = std::min(kLeastPanel, size.y / 3);
@@ -187,8 +187,8 @@ void draw_told(const PanelContext& context, ImVec2& at, ImVec2& size, Splits& sp
 void draw_workspace(const PanelContext& context, Splits& splits) {
   const Session& session = context.session;
   const ImVec2 room = ImGui::GetWindowSize();
-  if (session.bare && session.alone && !session.what_if)
-    return draw_panel(context, *session.alone, {0, 0}, room);
+  if (session.panels.bare && session.panels.alone && !session.what_if)
+    return draw_panel(context, *session.panels.alone, {0, 0}, room);
   ImVec2 at{kSplitterGap, kSplitterGap};
   ImVec2 size{room.x - 2 * kSplitterGap, room.y - 2 * kSplitterGap};
   // Take the room of a bar off the middle, at its top or at its bottom.
@@ -199,7 +199,7 @@ void draw_workspace(const PanelContext& context, Splits& splits) {
     size.y -= height + kSplitterGap;
     if (top) at.y += height + kSplitterGap;
   };
-  if (!session.bare) {
+  if (!session.panels.bare) {
     bar("toolbar", true, kToolbarHeight, {10, 8}, draw_toolbar);
     bar("playback", false, kToolbarHeight, {10, 8}, draw_playback);
   }
@@ -207,10 +207,10 @@ void draw_workspace(const PanelContext& context, Splits& splits) {
     return panel("compare", at, size, 0, {10, 8}, [&] { draw_compare(context); });
   if (session.what_if)
     return panel("what if", at, size, kStill, {10, 8}, [&] { draw_what_if(context); });
-  if (!session.bare) bar("details", false, kDetails, {10, 6}, draw_details);
+  if (!session.panels.bare) bar("details", false, kDetails, {10, 6}, draw_details);
   if (session.document().trace.info.failure) bar("failure", true, kDetails, {10, 6}, draw_failure);
   if (size.x < 8 || size.y < 8) return;
-  if (session.show_table) {
+  if (session.panels.table) {
     const float wide = std::floor(std::min(440.0f, size.x / 2));
     panel("table", {at.x + size.x - wide, at.y}, {wide, size.y}, kStill, {10, 8},
           [&] { draw_selection_table(context); });

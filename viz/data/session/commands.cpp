@@ -71,14 +71,14 @@ void follow(Session& session, bool onwards) {
 
 // Walk around the hits. The first time, go to the hit at which the walk stands.
 void go_to_found(Session& session, bool forward) {
-  const std::vector<SliceId>& hits = session.found.slices;
+  const std::vector<SliceId>& hits = session.sought.found.slices;
   if (hits.empty()) return;
-  const bool stands_there = session.selected == hits[session.found_at];
+  const bool stands_there = session.selected == hits[session.sought.at];
   if (stands_there) {
     const std::size_t by = forward ? 1 : hits.size() - 1;
-    session.found_at = (session.found_at + by) % hits.size();
+    session.sought.at = (session.sought.at + by) % hits.size();
   }
-  session.reveal(hits[session.found_at]);
+  session.reveal(hits[session.sought.at]);
 }
 
 template <class Switch>
@@ -92,19 +92,19 @@ void flip(bool& value) { value = !value; }
 namespace commands {
 
 void play_pause(Session& session) {
-  session.pointing = false;
+  session.telling.points = false;
   session.playback.toggle(session.length());
 }
 
 // Tell the story's next paragraph if there is one; otherwise play or pause.
 void go_on(Session& session) {
   if (session.story_shown() && !session.story_over() && !session.playback.playing())
-    return session.tell(session.story_at + 1);
+    return session.tell(session.telling.at + 1);
   play_pause(session);
 }
 
 void story_back(Session& session) {
-  if (session.story_shown()) session.tell(session.story_at - 1);
+  if (session.story_shown()) session.tell(session.telling.at - 1);
 }
 
 void step_forward(Session& s) { step(s, true); }
@@ -140,14 +140,14 @@ void next_slice(Session& s) { go_to_neighbour(s, viz::next_slice); }
 void previous_slice(Session& s) { go_to_neighbour(s, viz::previous_slice); }
 void follow_flow(Session& s) { follow(s, true); }
 void follow_flow_back(Session& s) { follow(s, false); }
-void search(Session& s) { s.search_open = true; }
+void search(Session& s) { s.sought.open = true; }
 void next_found(Session& s) { go_to_found(s, true); }
 void previous_found(Session& s) { go_to_found(s, false); }
 
 // Enlarge the panel under the mouse, or else the one that the story is about, or the timeline.
 void enlarge(Session& session) {
-  if (session.alone) return session.show_alone(std::nullopt);
-  std::optional<Figure> panel = session.under_mouse;
+  if (session.panels.alone) return session.show_alone(std::nullopt);
+  std::optional<Figure> panel = session.panels.under_mouse;
   if (const StoryStep* told = session.pointed_at(); !panel && told != nullptr) panel = told->figure;
   session.show_alone(panel.value_or(Figure::timeline));
 }
@@ -172,37 +172,41 @@ void next_trace(Session& s) {
   s.activate((s.active + 1) % std::max<std::size_t>(s.documents.size(), 1));
 }
 
-void toggle_overview(Session& s) { s.show_overview(!s.overview); }
-void toggle_order(Session& s) { flip(s.by_deviation); }
-void toggle_flows(Session& s) { flip(s.show_flows); }
-void toggle_critical_path(Session& s) { flip(s.show_critical_path); }
-void toggle_colors(Session& s) { other(s.color_by, ColorBy::owner, ColorBy::kind); }
-void toggle_theme(Session& s) { other(s.theme, Theme::dark, Theme::light); }
-void toggle_mask_order(Session& s) { other(s.mask_order, MaskOrder::global, MaskOrder::local); }
-void toggle_story(Session& s) { flip(s.show_story); }
+void toggle_overview(Session& s) { s.show_overview(!s.rank_map.shown); }
+void toggle_order(Session& s) { flip(s.rank_map.by_deviation); }
+void toggle_flows(Session& s) { flip(s.look.flows); }
+void toggle_critical_path(Session& s) { flip(s.look.critical_path); }
+void toggle_colors(Session& s) { other(s.look.color_by, ColorBy::owner, ColorBy::kind); }
+void toggle_theme(Session& s) { other(s.look.theme, Theme::dark, Theme::light); }
+void toggle_mask_order(Session& s) {
+  other(s.look.mask_order, MaskOrder::global, MaskOrder::local);
+}
+void toggle_story(Session& s) { flip(s.telling.shown); }
 void toggle_what_if(Session& s) { s.show_what_if(s.what_if == nullptr); }
-void toggle_table(Session& s) { flip(s.show_table); }
-void copy_command(Session& s) { s.copied = view_command(s); }
-void copy_table(Session& s) { s.copied = csv_of(s.document().trace, selection_of(s).slices); }
-void toggle_bare(Session& s) { flip(s.bare); }
-void picture_png(Session& s) { s.wants_picture = ".png"; }
-void picture_svg(Session& s) { s.wants_picture = ".svg"; }
-void open_file(Session& s) { s.wants_file = true; }
-void help(Session& s) { flip(s.show_help); }
+void toggle_table(Session& s) { flip(s.panels.table); }
+void copy_command(Session& s) { s.wishes.copied = view_command(s); }
+void copy_table(Session& s) {
+  s.wishes.copied = csv_of(s.document().trace, selection_of(s).slices);
+}
+void toggle_bare(Session& s) { flip(s.panels.bare); }
+void picture_png(Session& s) { s.wishes.picture = ".png"; }
+void picture_svg(Session& s) { s.wishes.picture = ".svg"; }
+void open_file(Session& s) { s.wishes.file = true; }
+void help(Session& s) { flip(s.panels.help); }
 
 // Cancel one thing at a time, the topmost first.
 void cancel(Session& session) {
-  if (session.show_help) {
-    session.show_help = false;
-  } else if (session.what_if && !session.search_open) {
+  if (session.panels.help) {
+    session.panels.help = false;
+  } else if (session.what_if && !session.sought.open) {
     session.show_what_if(false);
-  } else if (session.search_open) {
-    session.search_open = false;
+  } else if (session.sought.open) {
+    session.sought.open = false;
     session.set_search("");
   } else {
     session.select(std::nullopt);
     session.measure.reset();
-    session.pointing = false;
+    session.telling.points = false;
     session.set_search("");
   }
 }

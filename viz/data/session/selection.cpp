@@ -80,9 +80,9 @@ std::int64_t Selection::ns_of(const Trace& trace, SliceId id) const {
 Selection selection_of(const Session& session) {
   const Trace& trace = session.document().trace;
   Selection result;
-  if (!session.search_text.empty()) {
-    result.words = session.search_text;
-    result.slices = search(trace, session.search_text, trace.slice_count).slices;
+  if (!session.sought.text.empty()) {
+    result.words = session.sought.text;
+    result.slices = search(trace, session.sought.text, trace.slice_count).slices;
     return result;
   }
   const Measure measure = session.measure.value_or(Measure{});
@@ -254,8 +254,8 @@ std::vector<std::pair<std::string, std::string>> view_of(const Session& session)
   else if (several && session.difference)
     view.emplace_back("difference", "");
   if (!session.story().empty() && !several)
-    view.emplace_back("story", std::to_string(session.show_story ? session.story_at + 1 : 0));
-  if (session.alone && !several) view.emplace_back("panel", name_of(*session.alone));
+    view.emplace_back("story", std::to_string(session.telling.shown ? session.telling.at + 1 : 0));
+  if (session.panels.alone && !several) view.emplace_back("panel", name_of(*session.panels.alone));
   if (session.selected && predicted == nullptr)
     view.emplace_back("select", words_that_find(document.trace, *session.selected));
   const TimelineView whole = fitted(session.length());
@@ -266,7 +266,7 @@ std::vector<std::pair<std::string, std::string>> view_of(const Session& session)
   const std::string at = place(session.playback.position());
   // A whole number is the middle of a step.
   view.emplace_back("at", parse_number<int>(at) ? at + ".0" : at);
-  view.emplace_back("theme", session.theme == Theme::light ? "light" : "dark");
+  view.emplace_back("theme", session.look.theme == Theme::light ? "light" : "dark");
   return view;
 }
 

@@ -81,7 +81,7 @@ Session::Session(std::vector<Document> opened) : documents(std::move(opened)) {
   if (!comparison.figures.empty()) {
     comparing = true;
     axis_mode = AxisMode::steps;
-    mask_order = MaskOrder::local;  // shows what each rank does at a step
+    look.mask_order = MaskOrder::local;  // shows what each rank does at a step
   }
   if (documents.empty()) return;
   if (length() <= 0) axis_mode = AxisMode::time;
@@ -97,18 +97,19 @@ Session::Session(std::vector<Document> opened) : documents(std::move(opened)) {
 // Begin with all ranks at once if they are many, in the figure that shows what cost the most, or how
 // recordings differ, and with the order in which the mask's colours tell ranks apart.
 void Session::begin_with_overview() {
-  if (document().mask && document().mask->mixes_ranks()) mask_order = MaskOrder::local;
+  if (document().mask && document().mask->mixes_ranks()) look.mask_order = MaskOrder::local;
   show_overview(document().trace.ranks.size() > kMostInSlices);
-  if (overview) heat_metric = comparing ? 2 : telling_metric(document().balance, document().why);
+  if (rank_map.shown)
+    rank_map.metric = comparing ? 2 : telling_metric(document().balance, document().why);
 }
 
 void Session::show_overview(bool on) {
-  overview = on && document().balance.ranks > 0 && !document().trace.info.failure;
+  rank_map.shown = on && document().balance.ranks > 0 && !document().trace.info.failure;
 }
 
 void Session::open_slice(int rank, int step) {
   go_to_step(active, rank, step);
-  overview = false;
+  rank_map.shown = false;
   if (selected) set_view(view_of(*selected));
 }
 
@@ -157,17 +158,17 @@ int Session::step_now(std::size_t d) const {
 void Session::activate(std::size_t next) {
   if (next >= documents.size() || next == active) return;
   what_if.reset();
-  if (document().trace.ranks.size() > kMostInSlices) heat_metric = 0;  // it was for many ranks
+  if (document().trace.ranks.size() > kMostInSlices) rank_map.metric = 0;  // it was for many ranks
   active = next;
   selected.reset();
   select_rank(selected_rank);  // keeps the rank if the next trace has it
   hovered.reset();
   measure.reset();
-  marked.clear();
+  sought.marked.clear();
   order = {};
-  story_at = -1;
-  pointing = false;
-  figure.reset();
+  telling.at = -1;
+  telling.points = false;
+  panels.front.reset();
   history_.clear();
   // The next trace may have no steps.
   if (axis_mode == AxisMode::steps && length() <= 0) {
@@ -177,11 +178,11 @@ void Session::activate(std::size_t next) {
   view = fitted(length());
   playback.seek(playback.position(), length());
   begin_with_overview();
-  set_search(search_text);
+  set_search(sought.text);
 }
 
 void Session::show_difference(bool on) {
-  if (on && !difference) heat_metric = 2;
+  if (on && !difference) rank_map.metric = 2;
   difference = on;
 }
 
@@ -242,7 +243,7 @@ void Session::go_to_step(std::size_t d, int rank, int step) {
 }
 
 void Session::bring_into_view(SliceId slice) {
-  overview = false;
+  rank_map.shown = false;
   const auto [begin, end] = span_of(slice);
   if (begin >= view.begin && end <= view.end) return;
   if (end - begin > view.width())
@@ -299,9 +300,9 @@ void Session::set_axis_mode(AxisMode mode) {
 }
 
 void Session::set_search(std::string text) {
-  search_text = std::move(text);
-  found = viz::search(document().trace, search_text);
-  found_at = 0;
+  sought.text = std::move(text);
+  sought.found = viz::search(document().trace, sought.text);
+  sought.at = 0;
 }
 
 void Session::seek(double position) { playback.seek(position, length()); }
@@ -315,22 +316,22 @@ void Session::seek_step(int step) {
 
 void Session::tell(int paragraph) {
   if (story().empty()) return;
-  story_at = std::clamp(paragraph, 0, static_cast<int>(story().size()) - 1);
-  const StoryStep& told = story()[story_at];
+  telling.at = std::clamp(paragraph, 0, static_cast<int>(story().size()) - 1);
+  const StoryStep& told = story()[telling.at];
   const auto moment_at = [&](int at) {
     return moment_of(document().trace, document().axis, axis_mode, story()[at]);
   };
-  const StoryMoment moment = moment_at(story_at);
+  const StoryMoment moment = moment_at(telling.at);
   // A paragraph about no moment is told at the moment of the last one before it.
   std::optional<double> position = moment.position;
-  for (int before = story_at; !position && before > 0; --before)
+  for (int before = telling.at; !position && before > 0; --before)
     position = moment_at(before - 1).position;
   playback.pause();
-  pointing = true;
-  figure = told.figure;
-  if (alone && told.figure) alone = told.figure;
+  telling.points = true;
+  panels.front = told.figure;
+  if (panels.alone && told.figure) panels.alone = told.figure;
   // In this order a rank's meeting with a block is one square.
-  if (told.figure == Figure::mask) mask_order = MaskOrder::local;
+  if (told.figure == Figure::mask) look.mask_order = MaskOrder::local;
   select(told.rank >= 0 ? moment.slice : std::nullopt);
   select_rank(told.rank);
   if (moment.slice) bring_into_view(*moment.slice);
@@ -355,8 +356,8 @@ bool Session::go_to_failure() {
 }
 
 void Session::show_alone(std::optional<Figure> panel) {
-  alone = panel;
-  if (panel) figure = panel;
+  panels.alone = panel;
+  if (panel) panels.front = panel;
 }
 
 void Session::show_what_if(bool open) {

@@ -69,6 +69,52 @@ struct Measure {
   }
 };
 
+// How things are drawn.
+struct Look {
+  ColorBy color_by = ColorBy::owner;
+  Theme theme = Theme::dark;
+  MaskOrder mask_order = MaskOrder::global;
+  bool flows = true, critical_path = false;
+};
+
+// Which panels there are.
+struct Panels {
+  std::optional<Figure> front;  // the figure to bring to the front; reset when it is there
+  std::optional<Figure> alone;  // its panel takes all the room beside the story
+  std::optional<Figure> under_mouse;
+  bool bare = false;   // neither toolbar nor transport
+  bool table = false;  // of what is selected (selection.h)
+  bool help = false;
+};
+
+struct Sought {
+  std::string text;
+  SearchResult found;
+  std::size_t at = 0;
+  std::vector<SliceId> marked;  // beside what is found, as long as the mouse points at a bin
+  bool open = false;            // the field to type in
+};
+
+struct Telling {
+  bool shown = true;
+  int at = -1;          // the last paragraph told; -1: none yet
+  bool points = false;  // highlights what the paragraph is about
+};
+
+// The timeline's panel may show all ranks x steps instead of slices.
+struct RankMap {
+  bool shown = false;
+  bool by_deviation = true;  // the ranks that differ most first, else by number
+  int metric = 0;            // index in kHeatMetrics, of every heat map
+};
+
+// What the window is asked for.
+struct Wishes {
+  std::string copied;   // text for the clipboard
+  bool file = false;    // another recording
+  std::string picture;  // the ending of one to write; "": none
+};
+
 class Session {
  public:
   explicit Session(std::vector<Document> documents);
@@ -80,13 +126,6 @@ class Session {
   Comparison comparison;    // of our recordings; empty below two or if world_sizes differ
 
   AxisMode axis_mode = AxisMode::time;
-  ColorBy color_by = ColorBy::owner;
-  Theme theme = Theme::dark;
-  MaskOrder mask_order = MaskOrder::global;
-  bool show_flows = true;
-  bool show_critical_path = false;
-  bool show_help = false;
-
   TimelineView view;
   RankOrder order;  // of the timeline's ranks
   Playback playback;
@@ -94,25 +133,12 @@ class Session {
   std::optional<SliceId> hovered;
   int selected_rank = -1;  // follows `selected`; -1 if there is none
   std::optional<Measure> measure;
-  std::string search_text;
-  SearchResult found;
-  std::size_t found_at = 0;
-  std::vector<SliceId> marked;  // beside what is found, as long as the mouse points at a bin
-  bool search_open = false;
-  bool show_table = false;    // of what is selected (selection.h)
-  std::string copied;         // text for the clipboard; the window takes it from here
-  bool wants_file = false;    // the window asks for another recording
-  std::string wants_picture;  // the ending of one that the window is to write; "": none
-  bool show_story = true;
-  int story_at = -1;             // the last paragraph told; -1: none yet
-  bool pointing = false;         // highlights what the paragraph is about
-  std::optional<Figure> figure;  // the figure to bring to the front; reset when it is there
-  std::optional<Figure> alone;   // its panel takes all the room beside the story
-  bool bare = false;             // neither toolbar nor transport
-  std::optional<Figure> under_mouse;
-  bool overview = false;     // the timeline's panel shows all ranks x steps instead of slices
-  bool by_deviation = true;  // its order: the ranks that differ most first, else by number
-  int heat_metric = 0;       // index in kHeatMetrics, of every heat map
+  Look look;
+  Panels panels;
+  Sought sought;
+  Telling telling;
+  RankMap rank_map;
+  Wishes wishes;
   std::unique_ptr<WhatIf> what_if;  // predicts for the active document while it is shown
 
   // The viewer begins with the overview if there are more ranks.
@@ -164,12 +190,12 @@ class Session {
 
   // The story is the active document's. It is shown only beside that one recording.
   const std::vector<StoryStep>& story() const { return document().trace.story; }
-  bool story_shown() const { return show_story && !comparing && !what_if && !story().empty(); }
+  bool story_shown() const { return telling.shown && !comparing && !what_if && !story().empty(); }
   // Return the paragraph that is pointed at now, or null.
   const StoryStep* pointed_at() const {
-    return story_shown() && pointing && story_at >= 0 ? &story()[story_at] : nullptr;
+    return story_shown() && telling.points && telling.at >= 0 ? &story()[telling.at] : nullptr;
   }
-  bool story_over() const { return story_at + 1 >= static_cast<int>(story().size()); }
+  bool story_over() const { return telling.at + 1 >= static_cast<int>(story().size()); }
   // Go to a paragraph: move the playhead to its moment, or else to that of the last paragraph
   // before it that has one, and select what it is about. If that is the mask, show it in local
   // order. A number out of range means the nearest paragraph.

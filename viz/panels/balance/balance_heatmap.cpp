@@ -240,8 +240,8 @@ int choose_metric(const PanelContext& context, ImVec2 at, float* end) {
   std::vector<std::string> metrics;
   for (const HeatMetric& metric : kHeatMetrics) metrics.emplace_back(metric.name);
   if (end != nullptr) *end = tab_boxes(context.fonts, at, metrics).back().x1;
-  int& chosen = context.session.heat_metric;
-  if (context.session.bare) {
+  int& chosen = context.session.rank_map.metric;
+  if (context.session.panels.bare) {
     draw_label(context, {at.x, at.y + 11}, {0, 0.5f}, metrics[chosen]);
     return chosen;
   }

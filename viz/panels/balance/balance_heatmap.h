@@ -78,7 +78,7 @@ std::optional<HeatCell> draw_heatmap(const PanelContext& context, std::size_t in
 // Draw from which to which value the colours of a table go.
 void draw_heat_scale(const PanelContext& context, ImVec2 at, const HeatPaint& paint);
 
-// Draw tabs that choose Session::heat_metric, and return it. `end` becomes where they end.
+// Draw tabs that choose the metric of heat maps, and return it. `end` becomes where they end.
 int choose_metric(const PanelContext& context, ImVec2 at, float* end = nullptr);
 
 // List a cell's figures beside the mouse.

@@ -71,7 +71,7 @@ bool just_told(const Session& session) {
       session.pointed_at() != nullptr && session.pointed_at()->figure == Figure::balance;
   ImGuiStorage& storage = *ImGui::GetStateStorage();
   const ImGuiID key = ImGui::GetID("told");
-  const int paragraph = told ? session.story_at : -1;
+  const int paragraph = told ? session.telling.at : -1;
   if (storage.GetInt(key, -1) == paragraph) return false;
   storage.SetInt(key, paragraph);
   return told;
@@ -160,11 +160,11 @@ std::vector<TimePart> parts_of(const PanelContext& context, const IdleReport& id
   const Color colors[kCauseCount] = {palette.warning,
                                      palette.of(Lane::communication),
                                      palette.of(Lane::recv),
-                                     owner_color(context.session.theme, 5, 8),
-                                     owner_color(context.session.theme, 3, 8),
-                                     owner_color(context.session.theme, 6, 8),
-                                     owner_color(context.session.theme, 2, 8),
-                                     owner_color(context.session.theme, 1, 8),
+                                     owner_color(context.session.look.theme, 5, 8),
+                                     owner_color(context.session.look.theme, 3, 8),
+                                     owner_color(context.session.look.theme, 6, 8),
+                                     owner_color(context.session.look.theme, 2, 8),
+                                     owner_color(context.session.look.theme, 1, 8),
                                      palette.warning};
   for (std::size_t i = 0; i < kCauseCount; ++i)
     parts.push_back({"idle: " + words_of(static_cast<Cause>(i)), colors[i],

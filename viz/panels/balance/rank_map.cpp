@@ -35,7 +35,7 @@ Shown shown_of(const Session& session, const Nodes& nodes, const Deviations& fou
   for (std::vector<int>& ranks : groups)
     std::erase_if(ranks, [&](int r) { return !balance.recorded[r]; });
   std::erase_if(groups, [](const std::vector<int>& ranks) { return ranks.empty(); });
-  if (session.by_deviation) {
+  if (session.rank_map.by_deviation) {
     const auto more = [&](int a, int b) { return found.by_rank[a] > found.by_rank[b]; };
     for (std::vector<int>& ranks : groups) std::stable_sort(ranks.begin(), ranks.end(), more);
     std::stable_sort(groups.begin(), groups.end(),
@@ -52,21 +52,21 @@ Shown shown_of(const Session& session, const Nodes& nodes, const Deviations& fou
   shown.alike = most <= kNothing * std::abs(mean);
   if (shown.alike) {
     // All in full colour would look like an alarm.
-    shown.largest = 3 * kHeatMetrics[session.heat_metric].largest(balance);
+    shown.largest = 3 * kHeatMetrics[session.rank_map.metric].largest(balance);
     return shown;
   }
   shown.largest = std::max(most, kLittle * std::abs(mean));
-  if (session.heat_metric == 2 || session.heat_metric == 3)  // times
+  if (session.rank_map.metric == 2 || session.rank_map.metric == 3)  // times
     shown.largest = std::max(shown.largest, kLittle * 1e9 * balance.wall_s / balance.steps);
   return shown;
 }
 
 const Shown& kept_shown(const Session& session, const Nodes& nodes) {
   const WorkTable& balance = session.document().balance;
-  const std::tuple table(session.document().number, session.heat_metric);
-  const Deviations& found =
-      kept(table, [&] { return deviations_of(balance, kHeatMetrics[session.heat_metric].figure); });
-  return kept(std::tuple_cat(table, std::tuple(session.by_deviation)),
+  const std::tuple table(session.document().number, session.rank_map.metric);
+  const Deviations& found = kept(
+      table, [&] { return deviations_of(balance, kHeatMetrics[session.rank_map.metric].figure); });
+  return kept(std::tuple_cat(table, std::tuple(session.rank_map.by_deviation)),
               [&] { return shown_of(session, nodes, found); });
 }
 
@@ -86,9 +86,9 @@ float draw_head(const PanelContext& context, const Box& box, const Nodes& nodes)
   x += 24;
   const std::vector<std::string> orders = {"outliers first", "by rank"};
   const float end = tab_boxes(context.fonts, {x, box.y0}, orders).back().x1;
-  if (end < box.x1 && !session.bare)
-    session.by_deviation =
-        draw_tabs(context, "order", {x, box.y0}, orders, session.by_deviation ? 0 : 1) == 0;
+  if (end < box.x1 && !session.panels.bare)
+    session.rank_map.by_deviation = draw_tabs(context, "order", {x, box.y0}, orders,
+                                              session.rank_map.by_deviation ? 0 : 1) == 0;
   const std::string_view legend =
       kept_shown(session, nodes).alike
           ? "all ranks are alike: stronger is more"
@@ -97,7 +97,7 @@ float draw_head(const PanelContext& context, const Box& box, const Nodes& nodes)
     draw_label(context, {end + 16, box.y0 + 4}, {0, 0}, legend);
   const std::vector<std::string> slices = {"Slices"};
   const float wide = tab_boxes(context.fonts, {0, 0}, slices)[0].width();
-  if (end + wide + 12 < box.x1 && !session.bare &&
+  if (end + wide + 12 < box.x1 && !session.panels.bare &&
       draw_tabs(context, "slices", {box.x1 - wide, box.y0}, slices, -1) == 0)
     session.show_overview(false);
   return kTabsHeight;
@@ -138,14 +138,14 @@ void draw_cells(const PanelContext& context, const Box& box, const Nodes& nodes)
                 box.y0 + (forward < balance.steps ? 38.0f : 22.0f), box.x1, box.y1 - kHeatScale};
   if (layout.box.height() < 20 || layout.box.width() < 40) return;
   // Where rows are too low to be read, the first ones get the height of a line.
-  if (session.by_deviation && layout.box.height() < kReadableRow * layout.ranks) {
+  if (session.rank_map.by_deviation && layout.box.height() < kReadableRow * layout.ranks) {
     layout.high = kReadableRow;
     layout.high_rows =
         std::min(kMostHighRows, static_cast<int>(layout.box.height() / 2 / kReadableRow));
   }
   HeatPaint paint;
   paint.slot = "rank map";
-  paint.metric = kHeatMetrics[session.heat_metric];
+  paint.metric = kHeatMetrics[session.rank_map.metric];
   paint.largest = shown.largest;
   if (!shown.alike) paint.usual = &shown.usual;
   paint.current_step = session.step_now(session.active);
@@ -167,11 +167,13 @@ void draw_rank_map(const PanelContext& context) {
   Session& session = context.session;
   const Document& document = session.document();
   const Box box = content_box();
-  if (!session.overview || document.balance.ranks == 0 || box.width() < 200 || box.height() < 80)
+  if (!session.rank_map.shown || document.balance.ranks == 0 || box.width() < 200 ||
+      box.height() < 80)
     return;
   const Nodes nodes = nodes_of(document.trace.info);
   const float head = draw_head(context, box, nodes);
-  if (session.overview) draw_cells(context, {box.x0, box.y0 + head + 2, box.x1, box.y1}, nodes);
+  if (session.rank_map.shown)
+    draw_cells(context, {box.x0, box.y0 + head + 2, box.x1, box.y1}, nodes);
 }
 
 }  // namespace ringscope::viz

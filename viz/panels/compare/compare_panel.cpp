@@ -112,10 +112,10 @@ void draw_mask_and_figures(const PanelContext& context, std::size_t index, const
   const Document& document = session.documents[index];
   const Box mask{box.x0, box.y0, box.x0 + box.height(), box.y1};
   if (document.mask)
-    draw_mask_picture(
-        context,
-        {fmt::format("compare mask {}", index), index, session.mask_order, session.selected_rank},
-        mask);
+    draw_mask_picture(context,
+                      {fmt::format("compare mask {}", index), index, session.look.mask_order,
+                       session.selected_rank},
+                      mask);
   else
     draw_empty(context, mask, "no mask", "not recorded in this trace");
   if (document.balance.ranks > 0)
@@ -238,7 +238,7 @@ void draw_columns(const PanelContext& context, ImVec2 room) {
     } rows[] = {
         {kTitle, "", "", draw_title},
         {mask, "Mask",
-         session.mask_order == MaskOrder::local
+         session.look.mask_order == MaskOrder::local
              ? "queries down, keys across, rank by rank; colour: owner of the key"
              : "queries down, keys across, by position; colour: owner of the key",
          draw_mask_and_figures},

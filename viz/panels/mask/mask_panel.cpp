@@ -101,7 +101,7 @@ void draw_axes(const PanelContext& context, const MaskModel& model, const MaskLa
   const Palette& palette = context.palette;
   const Box& box = layout.picture;
   const int n = model.partition.world_size;
-  if (context.session.mask_order == MaskOrder::global) {
+  if (context.session.look.mask_order == MaskOrder::global) {
     const Index seqlen = model.partition.seqlen, queries = model.partition.queries.seqlen,
                 first = model.partition.first_query;
     const int parts = box.width() > 220 ? 4 : 2;
@@ -131,7 +131,7 @@ void draw_axes(const PanelContext& context, const MaskModel& model, const MaskLa
     const double begin = edges[rank], end = edges[rank + 1];
     const auto [x, y] = box.at((begin + end) / 2, (lines[rank] + lines[rank + 1]) / 2);
     fill({box.at(begin, 0).x + 1, box.y0 - 5, box.at(end, 0).x - 1, box.y0 - 2},
-         owner_color(context.session.theme, rank, n));
+         owner_color(context.session.look.theme, rank, n));
     const std::string key =
         box.width() / n > 40 ? fmt::format("KV {}", rank) : std::to_string(rank);
     if (x - last_x > text_width(font, key) + 6) {
@@ -259,7 +259,8 @@ void draw_mask(const PanelContext& context) {
                    ? text
                    : fitted(context.fonts.small, percent, room));
   }
-  draw_mask_picture(context, {"mask", session.active, session.mask_order, session.selected_rank},
+  draw_mask_picture(context,
+                    {"mask", session.active, session.look.mask_order, session.selected_rank},
                     layout.picture);
   draw_axes(context, *document.mask, layout);
   draw_notes(context, document, layout, done);
@@ -267,7 +268,7 @@ void draw_mask(const PanelContext& context) {
   const Touch touched = touch("mask", layout.picture);
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   if (!layout.picture.contains(mouse)) return;
-  const auto point = mask_point(*document.mask, session.mask_order,
+  const auto point = mask_point(*document.mask, session.look.mask_order,
                                 (mouse.x - layout.picture.x0) / layout.picture.width(),
                                 (mouse.y - layout.picture.y0) / layout.picture.height());
   if (!point) return;
@@ -309,8 +310,8 @@ MaskLayout mask_layout(const Box& box, double lines_per_column) {
 
 void choose_mask_order(const PanelContext& context, ImVec2 top_left,
                        const std::vector<std::string>& names) {
-  if (context.session.bare) return;
-  MaskOrder& order = context.session.mask_order;
+  if (context.session.panels.bare) return;
+  MaskOrder& order = context.session.look.mask_order;
   order =
       static_cast<MaskOrder>(draw_tabs(context, "order", top_left, names, static_cast<int>(order)));
 }
@@ -358,13 +359,14 @@ void draw_mask_picture(const PanelContext& context, const MaskPicture& picture, 
   constexpr std::size_t kMostPartly = 64;
   if (moment.ranks.size() > kMostPartly)
     for (RankMoment& rank : moment.ranks) rank.progress = std::round(rank.progress);
-  std::tuple key(document.number, picture.only_rank, picture.order, session.theme, session.color_by,
-                 moment.ranks);
+  std::tuple key(document.number, picture.only_rank, picture.order, session.look.theme,
+                 session.look.color_by, moment.ranks);
   draw_painted(context, picture.slot, std::move(key), box, [&](Image& image) {
     const MaskProgress progress = document.attended.progress_at(moment);
-    paint_mask(*document.mask,
-               {picture.order, session.theme, session.color_by, &progress, picture.only_rank},
-               image);
+    paint_mask(
+        *document.mask,
+        {picture.order, session.look.theme, session.look.color_by, &progress, picture.only_rank},
+        image);
   });
   outline({box.x0 - 1, box.y0 - 1, box.x1 + 1, box.y1 + 1}, context.palette.panel_border);
   if (picture.order == MaskOrder::local) draw_block_lines(context, *document.mask, box);

@@ -52,7 +52,7 @@ struct RingPicture {
   // Return the colour of a block's owner, or of no block.
   Color owner(int o) const {
     if (o < 0) return context.palette.grid;
-    return owner_color(context.session.theme, o, moment.ranks.size());
+    return owner_color(context.session.look.theme, o, moment.ranks.size());
   }
   bool dots() const { return layout.disc < 4; }  // discs too small for anything but colour
 };

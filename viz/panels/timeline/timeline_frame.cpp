@@ -98,7 +98,7 @@ std::vector<Swatch> legend_of(const Session& session) {
   constexpr int kMostNamed = 16;
   const Trace& trace = session.document().trace;
   const int ranks = trace.rank_count();
-  const bool owners = session.color_by == ColorBy::owner;
+  const bool owners = session.look.color_by == ColorBy::owner;
   std::vector<Swatch> swatches;
   if (trace.has_kernel() && owners) {
     for (const KernelPart part : kAllKernelParts) {
@@ -106,14 +106,15 @@ std::vector<Swatch> legend_of(const Session& session) {
       if (std::any_of(trace.names.begin(), trace.names.end(), [&](const std::string& given) {
             return given == name || given.starts_with(name + " ");
           }))
-        swatches.push_back({kernel_color(session.theme, part), name});
+        swatches.push_back({kernel_color(session.look.theme, part), name});
     }
-  } else if (session.bare && session.alone && trace.is_ring && ranks <= kMostNamed) {
+  } else if (session.panels.bare && session.panels.alone && trace.is_ring && ranks <= kMostNamed) {
     for (int owner = 0; owners && owner < ranks; ++owner)
-      swatches.push_back({owner_color(session.theme, owner, ranks), fmt::format("KV {}", owner)});
+      swatches.push_back(
+          {owner_color(session.look.theme, owner, ranks), fmt::format("KV {}", owner)});
     for (const Lane lane : kAllLanes)
       if (lane == Lane::wait || !owners)
-        swatches.push_back({palette_of(session.theme).of(lane), std::string(name_of(lane))});
+        swatches.push_back({palette_of(session.look.theme).of(lane), std::string(name_of(lane))});
   }
   return swatches;
 }
@@ -175,12 +176,13 @@ void fit_rows(TimelineFrame& frame, bool messages) {
 // Draw the slices. Their picture is in texture slot `slot`.
 void draw_slices(const TimelineFrame& frame, const std::string& slot) {
   const Session& session = frame.context.session;
-  const bool dim_all = session.show_critical_path && !frame.document.path().segments.empty();
+  const bool dim_all = session.look.critical_path && !frame.document.path().segments.empty();
   const auto paint = [&](Image& image) {
     paint_timeline(frame.trace(), frame.document.axis, frame.document.index, frame.layout,
-                   frame.view, {frame.mode, session.color_by, session.theme, dim_all}, image);
+                   frame.view, {frame.mode, session.look.color_by, session.look.theme, dim_all},
+                   image);
   };
-  draw_picture(frame, slot, frame.body, paint, session.color_by, dim_all, frame.view,
+  draw_picture(frame, slot, frame.body, paint, session.look.color_by, dim_all, frame.view,
                frame.layout.content_height, session.order.pinned, session.order.folded);
 }
 

@@ -87,7 +87,7 @@ TimelineFrame make_frame(const PanelContext& context, const Document& document, 
 template <class Paint, class... Else>
 void draw_picture(const TimelineFrame& frame, const std::string& slot, const Box& box,
                   Paint&& paint, const Else&... else_) {
-  std::tuple key(frame.document.number, frame.mode, frame.context.session.theme, else_...);
+  std::tuple key(frame.document.number, frame.mode, frame.context.session.look.theme, else_...);
   draw_painted(frame.context, slot, std::move(key), box, paint, {1, 1});
 }
 

@@ -305,7 +305,7 @@ void draw_slice_labels(const TimelineFrame& frame) {
   const Palette& palette = frame.context.palette;
   const Trace& trace = frame.trace();
   ImFont* font = frame.context.fonts.small;
-  const bool dimmed = session.show_critical_path && !frame.document.path().segments.empty();
+  const bool dimmed = session.look.critical_path && !frame.document.path().segments.empty();
   std::size_t characters = 0;
   for (const RowPlace& place : frame.layout.rows) {
     if (place.height < kLowestLabelled || !frame.row_box(place.row)) continue;
@@ -328,7 +328,7 @@ void draw_slice_labels(const TimelineFrame& frame) {
       }
       const std::string text = label_of(frame, {place.row, i}, font, x1 - x0);
       const Color ground =
-          slice_color(session.theme, session.color_by, slice, trace.info.world_size);
+          slice_color(session.look.theme, session.look.color_by, slice, trace.info.world_size);
       const Color ink = dimmed && !frame.document.path().contains({place.row, i}) ? palette.text_dim
                                                                                   : ink_on(ground);
       // Letters stand low in their line, which shows in a row that is hardly higher.
@@ -346,7 +346,7 @@ void draw_gutter(const TimelineFrame& frame, const Box& gutter) {
   const Palette& palette = frame.context.palette;
   const Trace& trace = frame.trace();
   ImFont* font = frame.context.fonts.small;
-  const bool owners = trace.is_ring && session.color_by == ColorBy::owner;
+  const bool owners = trace.is_ring && session.look.color_by == ColorBy::owner;
   const Columns columns = columns_of(frame);
   const bool lanes = columns.lanes > 0 && columns.width() <= gutter.width();
   const float rank_room = lanes ? columns.ranks : gutter.width() - kRankSwatch - 2 * kLabelPad;
@@ -370,7 +370,7 @@ void draw_gutter(const TimelineFrame& frame, const Box& gutter) {
     if (owners) {
       // Draw the colour of the rank's own KV block.
       fill({gutter.x0, y0, gutter.x0 + kRankSwatch, y1},
-           owner_color(session.theme, trace.ranks[place.rank].pid, trace.info.world_size));
+           owner_color(session.look.theme, trace.ranks[place.rank].pid, trace.info.world_size));
     }
     // Place the name in the middle of the rank's visible part.
     const float middle = std::max(

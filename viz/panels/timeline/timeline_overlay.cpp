@@ -87,8 +87,8 @@ void draw_found(const TimelineFrame& frame) {
       }
     }
   };
-  draw(session.found.slices, 2, frame.context.palette.accent);
-  if (session.show_table) draw(session.marked, 4, frame.context.palette.warning);
+  draw(session.sought.found.slices, 2, frame.context.palette.accent);
+  if (session.panels.table) draw(session.sought.marked, 4, frame.context.palette.warning);
 }
 
 void draw_selection(const TimelineFrame& frame) {
@@ -353,7 +353,7 @@ std::optional<ImVec2> draw_segment(const TimelineFrame& frame, const PathSegment
       std::floor(place->height < 11 ? top + place->height / 2 : top + place->height - 1);
   if (segment.kind == PathSegment::compute && segment.has_slice) {
     if (const std::optional<Box> box = frame.slice_box(segment.slice)) {
-      fill(*box, slice_color(session.theme, session.color_by, trace.slice(segment.slice),
+      fill(*box, slice_color(session.look.theme, session.look.color_by, trace.slice(segment.slice),
                              trace.info.world_size));
       if (box->width() >= 6) outline(*box, palette.critical_path);
     }
@@ -384,7 +384,7 @@ std::optional<std::pair<ImVec2, ImVec2>> flow_ends(const TimelineFrame& frame,
 }
 
 void draw_flows(const TimelineFrame& frame) {
-  if (!frame.context.session.show_flows || frame.trace().flows.empty()) return;
+  if (!frame.context.session.look.flows || frame.trace().flows.empty()) return;
   std::vector<SeenFlow> seen = seen_flows(frame);
   // Show all of the faint flows or none, because a selection would be arbitrary.
   if (seen.size() > kMostFlows) {
@@ -401,7 +401,7 @@ void draw_flows(const TimelineFrame& frame) {
 void draw_critical_path(const TimelineFrame& frame) {
   const Trace& trace = frame.trace();
   const std::vector<PathSegment>& segments = frame.document.path().segments;
-  if (!frame.context.session.show_critical_path || segments.empty()) return;
+  if (!frame.context.session.look.critical_path || segments.empty()) return;
   // Find the times that any rank can have in view. On the step axis ranks show different times.
   std::int64_t begin = trace.end_ns, end = trace.begin_ns;
   for (int rank = 0; rank < trace.info.world_size; ++rank) {
