@@ -132,26 +132,27 @@ std::vector<Item> items_of(const Session& session) {
                      session.axis_mode == AxisMode::steps ? 1 : 0,
                      commands::toggle_axis,
                      "The x axis: time, or ring steps of equal length, so that the same step of "
-                     "all ranks stands at the same place"});
-    items.push_back({7,
-                     {"Owner", "Kind"},
-                     session.look.color_by == ColorBy::kind ? 1 : 0,
-                     commands::toggle_colors,
-                     "Colours: by the owner of the KV block, or by compute, send, recv and wait"});
+                     "all ranks stands at the same place (key: X)"});
+    items.push_back(
+        {7,
+         {"Owner", "Kind"},
+         session.look.color_by == ColorBy::kind ? 1 : 0,
+         commands::toggle_colors,
+         "Colours: by the owner of the KV block, or by compute, send, recv and wait (key: C)"});
   }
   button(alone, 3, "Flows", session.look.flows, commands::toggle_flows,
-         "Arrows from sends to receives");
+         "Arrows from sends to receives (key: L)");
   button(ring && alone, 6, "Critical path", session.look.critical_path,
-         commands::toggle_critical_path, "What the run's length hangs on, across ranks");
-  button(ring || session.what_if, 4, "What if", session.what_if != nullptr,
-         commands::toggle_what_if,
-         "The run beside itself: on another machine, with other ranks, in another partition");
+         commands::toggle_critical_path, "What the run's length hangs on, across ranks (key: K)");
+  button(
+      ring || session.what_if, 4, "What if", session.what_if != nullptr, commands::toggle_what_if,
+      "The run beside itself: on another machine, with other ranks, in another partition (key: E)");
   button(!session.comparison.figures.empty(), 9, "Compare", session.comparing,
-         commands::toggle_compare, "All recordings side by side");
+         commands::toggle_compare, "All recordings side by side (key: V)");
   items.push_back({session.sought.open ? 10 : 5, {}});
   button(true, 2, session.look.theme == Theme::dark ? "Light" : "Dark", false,
-         commands::toggle_theme, "The other background");
-  button(true, 10, "?", session.panels.help, commands::help, "Every key");
+         commands::toggle_theme, "The other background (key: T)");
+  button(true, 10, "?", session.panels.help, commands::help, "Every key (?)");
   return items;
 }
 
@@ -236,13 +237,14 @@ void draw_buttons(const PanelContext& context) {
     if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", help);
     ImGui::SameLine(0, kButtonGap);
   };
-  act(ImGui::Button("\u00ab", {kButton, high}), commands::to_start, "To the start");
+  act(ImGui::Button("\u00ab", {kButton, high}), commands::to_start, "To the start (Home)");
   act(ImGui::ArrowButtonEx("back", ImGuiDir_Left, {kButton, high}), commands::step_back,
-      "To the step before");
-  act(ImGui::Button(playing ? "Pause" : "Play", {kPlay, high}), commands::play_pause, "Key: R");
+      "To the step before (Left)");
+  act(ImGui::Button(playing ? "Pause" : "Play", {kPlay, high}), commands::play_pause,
+      playing ? "Pause (R)" : "Play (R)");
   act(ImGui::ArrowButtonEx("forward", ImGuiDir_Right, {kButton, high}), commands::step_forward,
-      "To the next step");
-  act(ImGui::Button("\u00bb", {kButton, high}), commands::to_end, "To the end");
+      "To the next step (Right)");
+  act(ImGui::Button("\u00bb", {kButton, high}), commands::to_end, "To the end (End)");
 }
 
 void draw_speed(const PanelContext& context) {
@@ -251,15 +253,18 @@ void draw_speed(const PanelContext& context) {
   const std::string text =
       speed >= 1 ? fmt::format("{:.0f}\u00d7", speed) : fmt::format("1/{:.0f}\u00d7", 1 / speed);
   if (ImGui::Button("\u2212##slower", {22, 0})) commands::slower(session);
-  if (ImGui::IsItemHovered()) ImGui::SetTooltip("Half the speed");
+  if (ImGui::IsItemHovered()) ImGui::SetTooltip("Half the speed (-)");
   ImGui::SameLine(0, 0);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImGui::Dummy({kSpeedWidth, ImGui::GetFrameHeight()});
+  if (ImGui::IsItemHovered())
+    ImGui::SetTooltip(
+        "At 1\u00d7 the run takes ten seconds, or on the axis of steps each step one");
   draw_text(context.fonts.text, {at.x + kSpeedWidth / 2, at.y + ImGui::GetFrameHeight() / 2},
             {0.5f, 0.5f}, context.palette.text, text);
   ImGui::SameLine(0, 0);
   if (ImGui::Button("+##faster", {22, 0})) commands::faster(session);
-  if (ImGui::IsItemHovered()) ImGui::SetTooltip("Twice the speed");
+  if (ImGui::IsItemHovered()) ImGui::SetTooltip("Twice the speed (+)");
 }
 
 // Describe the playhead's position. `brief` 1 omits the number of steps, and 2 also the step.
