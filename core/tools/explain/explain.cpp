@@ -266,7 +266,7 @@ class Explainer : private FittedRun {
                       times_of(factor), to);
     }
     // Where just the links between nodes are slow, the others are said as such.
-    const int nodes = run_.info().machine ? run_.info().machine->nodes : 1;
+    const int nodes = run_.info.machine ? run_.info.machine->nodes : 1;
     const auto joins_nodes = [&](const std::pair<int, int>& ends) {
       return nodes > 1 && ends.first * nodes / n_ != ends.second * nodes / n_;
     };

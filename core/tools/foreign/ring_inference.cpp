@@ -701,9 +701,15 @@ class RingInference : private InferredLayers {
                  : fmt::format("{} of iteration {}", layer, times[i].iteration);
     };
     std::string note =
-        fmt::format("Shown is {}, the median of {} layers with {}; the slowest is {} with {}",
-                    name(middle), times.size(), seconds_text(times[middle].seconds), name(slowest),
-                    seconds_text(times[slowest].seconds));
+        order.size() == 1
+            ? fmt::format(
+                  "Shown is {} of two, because ranks begin the first when their profilers do",
+                  name(middle))
+            : fmt::format(
+                  "Shown is {}, the median of the {} layers after the first with {}; the "
+                  "slowest of them is {} with {}",
+                  name(middle), order.size(), seconds_text(times[middle].seconds), name(slowest),
+                  seconds_text(times[slowest].seconds));
     const std::size_t third = order.size() / 3;
     if (third > 0) {
       std::vector<double> first, last;
