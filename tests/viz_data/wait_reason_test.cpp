@@ -50,6 +50,14 @@ TEST(WaitReason, AReasonHasItsOwnReason) {
             "KV 0 has not come: rank 1 awaits it from rank 0; rank 0 computes on KV 0");
 }
 
+// What it waits for is the rank that it sends to, and its buffer is free when that is over.
+TEST(WaitReason, WhatTheRankSendsMayBeOnItsWay) {
+  HandMade made = four();
+  made.recording().events[1].back().waiting_for = 2;
+  made.compute(2, 0, 0, 1500).hop(1, 0, 100, 2000);
+  EXPECT_EQ(reasons(made, 1), "KV 1 is on its way to rank 2");
+}
+
 // Nothing comes: what the awaited rank does when the wait begins is all that is known.
 TEST(WaitReason, WithoutAMessageWhatTheOtherDoesIsSaid) {
   EXPECT_EQ(reasons(four().compute(0, 0, 0, 1500), 1), "rank 0 computes on KV 0");

@@ -135,6 +135,13 @@ std::vector<std::string> reasons_of_wait(const Trace& trace, SliceId id) {
   const auto came = message_that_ended(trace, id);
   if (came && trace.slice(*came).end_ns > wait.begin_ns)
     return Reasons(trace, wait).of(rank, trace.slice(*came));
+  // A rank may also wait until what it sends has left its buffer.
+  const auto sent = last_ended(trace, rank, Lane::send, wait.end_ns, [&](const TraceEvent& s) {
+    return s.pass == wait.pass && s.peer() == peer && s.begin_ns <= wait.begin_ns;
+  });
+  if (sent && trace.slice(*sent).end_ns > wait.begin_ns)
+    return {fmt::format("{} is on its way to rank {}", name_of_message(trace, trace.slice(*sent)),
+                        peer)};
   const std::string doing = words_of_doing(trace, peer, wait.begin_ns);
   return doing.empty() ? std::vector<std::string>() : std::vector{doing};
 }
