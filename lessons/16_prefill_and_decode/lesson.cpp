@@ -114,21 +114,17 @@ void lesson_16(Page& page) {
   // - **Tree**: every second rank sends its heads to its neighbour, which merges them. Every second one of
   //   those sends on, until one rank has the result. It goes back the same way.
   page.picture("rounds.svg", "Eight ranks merge: a ring takes 14 rounds, a tree 6");
-  page.predict("16 ranks, up a tree and down again: how many rounds?", "rounds",
-               static_cast<double>(merge_cost(MergeKind::tree, 32, 128, 16).rounds));
 
-  // A ring takes 2 (N - 1) rounds and a tree 2 log₂ N. By bytes alone the ring of results would be the
-  // faster one: it splits them over the ranks, as the table's third column says. But messages this short
-  // cost hardly anything but their start, which the last column counts. There the tree wins, with 0.96
-  // ms against 2.24. Both take longer than reading the shards.
+  // A ring takes 2 (N - 1) rounds and a tree 2 log₂ N. The ring splits the bytes over the ranks. But
+  // messages this short cost hardly anything but their start, which the last column counts. There the
+  // tree wins, with 0.96 ms against 2.24. Both take longer than reading the shards.
   //
   // ## Where new rows go
   //
   // The new token's key and value belong to the cache, too. The ranks take turns:
   page.region("core/training/decode_attention.cpp", "append");
 
-  // Shares of what was written differ by one row at most. The prompt's partition does not matter,
-  // because the newest query sees all keys: no rank is idle.
+  // Shares differ by one row at most. The newest query sees all keys, so no rank is idle.
   //
   // ## A prompt in chunks
   //
@@ -140,7 +136,7 @@ void lesson_16(Page& page) {
   set_scheme(chunk, "pass-q");
   const double queries_sent = traffic_of(chunk, 0).forward_bytes;
   page.value("K, V; or Q, results", numbers({blocks_sent / 1e6, queries_sent / 1e6}, 0), "MB");
-  // So queries should travel here. Late ones see nearly all keys, so no partition has to balance them.
+  // Queries should therefore travel here. Late ones see nearly all keys, so no partition has to balance them.
   //
   // ## A model that writes
   //
@@ -179,7 +175,6 @@ void lesson_16(Page& page) {
   page.check("A row of K and V is 4,096 bytes, a query's results 16,512",
              2 * heads_kv * head_dim * 2 == 4096 && heads * (head_dim + 1) * 4 == 16512);
   page.check("5 µs each: 0.96 and 2.24 ms", tree.rounds * 160 == 960 && ring.rounds * 160 == 2240);
-  page.equal("Both send the same bytes", ring.bytes, tree.bytes);
   page.check("One rank and four write the line", by_one == line && by_four == line);
 
   // ## Exercise
