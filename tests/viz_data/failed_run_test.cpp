@@ -173,8 +173,7 @@ TEST(FailedRun, WhoWaitsForItselfWaitsForNobody) {
   EXPECT_EQ(document.findings[0].text,
             "Rank 1 waited in step 1 for its own part of the hop, in vain: 990 ns.");
   // The hop after step 0 failed, of which the wait is that for what step 1 attends.
-  EXPECT_EQ(words_of_failed_step(document.trace, document.unfinished),
-            "hop from step 0 to step 1");
+  EXPECT_EQ(words_of_failed_step(document.trace, document.unfinished), "hop from step 0 to step 1");
   made.recording().info.failure->step = 1;
   EXPECT_EQ(words_of_failed_step(made.trace(), document.unfinished), "step 1");
 }

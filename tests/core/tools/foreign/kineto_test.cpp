@@ -360,7 +360,8 @@ TEST(Kineto, TablesAllLayersAndIterations) {
     EXPECT_NEAR(layer.slowness, (800 + 20.0 * i) / (500 + 20.0 * i), 1e-6);
   }
   EXPECT_EQ(ring.shown, 3u);  // the median of those behind the first
-  EXPECT_TRUE(has_note(ring, "layer 0 of iteration 1, the median of the 5 layers after the first")) << notes_of(ring);
+  EXPECT_TRUE(has_note(ring, "layer 0 of iteration 1, the median of the 5 layers after the first"))
+      << notes_of(ring);
   EXPECT_TRUE(has_note(ring, "the slowest of them is layer 2 of iteration 1")) << notes_of(ring);
   EXPECT_TRUE(has_note(ring, "the last third takes 10 % longer")) << notes_of(ring);
 }
