@@ -277,13 +277,14 @@ Problem config_of(const RunOptions& options, const InputPlan& plan, int world_si
 void check_backend_has(const RunOptions& options, const Problem& config) {
   const AttentionShape& shape = config.shape;
   const std::string name = reported(name_of(options.backend));
-  if (!is_on_gpus(options.backend) && my_ring_call().empty() && !options.mistaken) return;
+  const bool on_gpus = is_on_gpus(options.backend);
+  if (!on_gpus && my_ring_call().empty() && !options.mistaken) return;
   if (config.has_sinks())
     contradiction("--sink-logits",
                   options.mistaken ? "given with a numeric mistake of --inject"
                                    : "given with --backend " + name,
                   options.mistaken ? "one of them" : "it with --backend cpu or mpi");
-  if (config.deals_queries_apart())
+  if (!on_gpus && config.deals_queries_apart())
     contradiction(
         options.mistaken ? "--inject" : "--backend",
         fmt::format("{} given for {} queries and {} keys, dealt out apart",

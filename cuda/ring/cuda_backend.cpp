@@ -10,7 +10,8 @@ namespace {
 
 // Return how many query rows a rank attends for at most.
 Index most_queries(const RingProblem& problem, int rank) {
-  return problem.attends_for_others() ? problem.partition.max_rows() : problem.rows(rank);
+  return problem.attends_for_others() ? problem.partition.queries.max_rows()
+                                      : problem.query_rows(rank);
 }
 
 Index workspace_bytes(const RingProblem& problem, int rank, bool backward) {
@@ -18,14 +19,24 @@ Index workspace_bytes(const RingProblem& problem, int rank, bool backward) {
   return backward_workspace_bytes(shape_of(problem.params, most_queries(problem, rank), 0));
 }
 
-// Return the table entries of all ranks' stretches, where positions are dealt out.
+// Call f(rows) for the rows of each rank's keys and queries that a table of stretches deals out. Where
+// one table deals both, they come twice.
+template <class F>
+void for_dealt_rows(const RingProblem& problem, F&& f) {
+  for (int rank = 0; rank < problem.partition.world_size; ++rank)
+    for (const LocalRows& rows :
+         {problem.partition.rows_of(rank), problem.partition.queries_of(rank)})
+      if (rows.is_dealt()) f(rows);
+}
+
+// Return the entries of those tables.
 Index stretch_entries(const RingProblem& problem) {
-  Index entries = 0;
-  for (int rank = 0; rank < problem.partition.world_size; ++rank) {
-    const LocalRows rows = problem.partition.rows_of(rank);
-    if (rows.is_dealt()) entries += rows.num_stretches + 1;
-  }
-  return entries;
+  std::map<const Stretch*, Index> entries;
+  for_dealt_rows(problem,
+                 [&](const LocalRows& rows) { entries[rows.stretches] = rows.num_stretches + 1; });
+  Index sum = 0;
+  for (const auto& [table, count] : entries) sum += count;
+  return sum;
 }
 
 }  // namespace
@@ -47,14 +58,13 @@ CudaBackend::CudaBackend(const RingProblem& problem, int rank, bool backward,
     stamps_[pass].emplace(blocks_, kernels.stamped);
   meter.space().copy_in(document_ends_.data(), problem.mask.document_ends, document_ends_.bytes());
   Stretch* next = stretches_.data();
-  for (int of = 0; of < problem.partition.world_size; ++of) {
-    const LocalRows rows = problem.partition.rows_of(of);
-    if (!rows.is_dealt()) continue;
+  for_dealt_rows(problem, [&](const LocalRows& rows) {
+    if (on_device_.contains(rows.stretches)) return;
     const Index entries = rows.num_stretches + 1;
     meter.space().copy_in(next, rows.stretches, entries * static_cast<Index>(sizeof(Stretch)));
     on_device_[rows.stretches] = next;
     next += entries;
-  }
+  });
 }
 
 Index CudaBackend::scratch_bytes(const RingProblem& problem, int rank, bool backward) {

@@ -23,7 +23,8 @@ constexpr Index kMaxRows = Index{1} << 30;
 constexpr Index kSpareBytes = Index{64} << 20;
 
 void check_sizes(const Problem& config) {
-  const Index rows = config.partition_of_sequence().max_rows();
+  const Partitions deal = config.partitions();
+  const Index rows = max_of(deal.max_rows(), deal.queries.max_rows());
   if (rows > kMaxRows)
     throw InputError(fmt::format(
         "seqlen: {} on {} ranks is {} rows a rank, at most {} accepted on a GPU; give a larger "

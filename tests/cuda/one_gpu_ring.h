@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "core/ring/loop_counts.h"
+#include "core/trace/summary.h"
 #include "cuda/ring/run_on_gpu.h"
 #include "tests/core/ring/ring_case.h"
 #include "tests/cuda/ring_step_harness.h"
@@ -55,6 +57,73 @@ inline std::array<double, 3> rounding_of(const RingReference& problem) {
   };
   return {error(plain.dq, problem.oracle.dq), error(plain.dk, problem.oracle.dk),
           error(plain.dv, problem.oracle.dv)};
+}
+
+// A pass forward and back over so many ranks, and values for it.
+struct ShapedProblem {
+  Problem config;
+  Tensors<float> in;
+
+  ShapedProblem(const AttentionShape& shape, const char* mask, const char* partition,
+                const char* scheme, int world_size, DType dtype = DType::f32)
+      : config{.shape = shape,
+               .dtype = dtype,
+               .mask = MaskSpec::parse(mask),
+               .partition = PartitionSpec::parse(partition),
+               .world_size = world_size,
+               .hops = Hops::needed,
+               .backward = true},
+        in(random_tensors(shape, 81, dtype)) {
+    set_scheme(config, scheme);
+    config.deal_out();
+  }
+  AttentionInputs inputs() const { return {in.q, in.k, in.v, in.dout}; }
+  std::string described() const {
+    const AttentionShape& s = config.shape;
+    return config.scheme_name() + ", " + config.mask.name() + ", " + config.partition.name() +
+           ", " + std::to_string(s.queries()) + " queries at " + std::to_string(s.first_query());
+  }
+
+  // Judge a run by attention in f64, and what it held by what it said it would.
+  void check(const RingRun& run) const {
+    expect_accurate(run.outputs,
+                    naive(config.shape, config.mask.for_seqlen(config.shape.seqlen), config.scale(),
+                          converted<double>(in)),
+                    config.dtype);
+    EXPECT_EQ(run.peak_bytes, run.predicted_bytes);
+    const RunSummary summary = summarize(run.recording);
+    for (int rank = 0; rank < config.world_size; ++rank)
+      EXPECT_EQ(summary.ranks[static_cast<std::size_t>(rank)].pairs_by_step,
+                count_loop(config, rank).pairs_by_step);
+  }
+};
+
+// Fewer queries than keys: at the end, between keys, fewer than ranks, and dealt out by themselves.
+inline std::vector<ShapedProblem> with_fewer_queries() {
+  const auto shape = [](Index queries, Index q_offset) {
+    return AttentionShape{1, 4, 2, 41, 6, 0, queries, q_offset};
+  };
+  const char* const documents = "causal+documents:20,21";
+  std::vector<ShapedProblem> problems{
+      {shape(17, -1), "causal", "zigzag", "ring", 4},
+      {shape(13, 5), "causal+window:9", "striped", "ring", 3},
+      {shape(1, -1), "causal", "contiguous", "pass-q", 4},
+      {shape(20, 11), "full", "fold", "pass-q", 3},
+      {shape(3, 38), "causal", "zigzag", "allgather", 4},
+      {shape(23, 8), documents, "documents:zigzag", "mesh:2x2", 4},
+      {shape(30, 0), "causal", "striped:5", "hybrid:2", 4},
+      {shape(19, 10), documents, "contiguous", "ulysses", 2},
+      {shape(29, -1), "causal", "fold", "two-level:2", 4},
+      {shape(11, -1), "window:9", "striped", "multi-ring:3", 5},
+      {shape(16, 20), "prefix:20", "zigzag", "bidirectional", 3},
+      {shape(21, -1), "causal+window:9", "contiguous", "groupcast", 4},
+      {shape(25, 3), "causal", "striped", "allgather:2", 3},
+  };
+  ShapedProblem apart({1, 4, 2, 41, 6}, "causal", "striped:3", "ring", 4);
+  apart.config.partition_q = PartitionSpec::parse("striped:20");  // more than keys on some ranks
+  apart.config.deal_out();
+  problems.push_back(apart);
+  return problems;
 }
 
 // What an engine for virtual ranks on the first GPU takes.

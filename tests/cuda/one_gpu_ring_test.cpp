@@ -162,6 +162,22 @@ TEST(OneGpuRingOptions, DealtPositionsAgreeWithTheOracle) {
     }
 }
 
+void expect_right(const std::vector<ShapedProblem>& problems) {
+  for (const ShapedProblem& problem : problems) {
+    SCOPED_TRACE(problem.described());
+    problem.check(
+        run_on_gpu(problem.config, problem.inputs(), {}, options_for(problem.config.dtype)));
+  }
+}
+
+TEST(OneGpuRingOptions, FewerQueriesThanKeysAgreeWithTheOracle) {
+  if (skip_without_gpu()) return;
+  expect_right(with_fewer_queries());
+  const AttentionShape shape{1, 2, 1, 150, 64, 0, 70, 50};
+  expect_right({{shape, "causal+window:90", "zigzag", "ring", 2, DType::bf16},
+                {shape, "causal", "striped", "pass-q", 2, DType::f16}});
+}
+
 // Whether kernels of different ranks run at once changes no sum.
 TEST(OneGpuRingOptions, RunsAreBitwiseRepeatableWithTurnsOrWithout) {
   if (skip_without_gpu()) return;

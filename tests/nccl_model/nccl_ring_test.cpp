@@ -145,6 +145,24 @@ TEST_F(NcclRingOptions, ForwardAloneInBf16) {
   expect_nothing_left();
 }
 
+void expect_right_and_the_bits_of_virtual_ranks(const std::vector<ShapedProblem>& problems) {
+  GpuOptions options;
+  options.kernels = quick_options().kernels;
+  for (const ShapedProblem& problem : problems) {
+    reset_models();
+    SCOPED_TRACE(problem.described());
+    const RingRun done = run_on_nccl(problem.config, problem.inputs(), {}, quick_options());
+    problem.check(done);
+    expect_nothing_left();
+    EXPECT_EQ(bits(done.outputs),
+              bits(run_on_gpu(problem.config, problem.inputs(), {}, options).outputs));
+  }
+}
+
+TEST_F(NcclRingOptions, FewerQueriesThanKeys) {
+  expect_right_and_the_bits_of_virtual_ranks(with_fewer_queries());
+}
+
 // All that a rank's hops ask NCCL for: a send to the next rank and a receive from the previous one
 // in each group, of the sizes that all ranks know, in an order that is the same everywhere, on one
 // stream. The first group is the greeting that connects.

@@ -185,8 +185,8 @@ inline double unit_roundoff(DType dtype) {
 
 // Errors in units of 1 + the largest magnitude. f32 arithmetic costs some dozens of its roundings;
 // a stored result one rounding of its type; gradients are made from the stored output, so several.
-inline void expect_accurate(const BlockwiseRun& run, const NaiveResult<double>& oracle,
-                            DType dtype) {
+template <class Outputs>
+void expect_accurate(const Outputs& run, const NaiveResult<double>& oracle, DType dtype) {
   const double arithmetic = 1e-5, storage = unit_roundoff(dtype);
   const auto check = [](const char* name, const std::vector<float>& value,
                         const std::vector<double>& expected, double tolerance) {
@@ -198,6 +198,7 @@ inline void expect_accurate(const BlockwiseRun& run, const NaiveResult<double>& 
   check("dq", run.dq, oracle.dq, arithmetic + 8 * storage);
   check("dk", run.dk, oracle.dk, arithmetic + 8 * storage);
   check("dv", run.dv, oracle.dv, arithmetic + 2 * storage);
+  check("dsink", run.dsink, oracle.dsink, arithmetic + 2 * storage);
 }
 
 }  // namespace ringscope
