@@ -290,7 +290,7 @@ void check_backend_has(const RunOptions& options, const Problem& config) {
         fmt::format("{} given for {} queries and {} keys, dealt out apart",
                     options.mistaken ? "a numeric mistake" : name, shape.queries(), shape.seqlen),
         "equally many in one partition there, or --backend cpu or mpi");
-  if (shape.value_dim() != shape.head_dim)
+  if (!on_gpus && shape.value_dim() != shape.head_dim)
     contradiction(options.mistaken ? "--inject" : "--backend",
                   fmt::format("{} given for keys of {} values and values of {}",
                               options.mistaken ? "a numeric mistake" : name, shape.head_dim,

@@ -124,7 +124,7 @@ Completion CudaBackend::merge(const StepInfo&, const QueryBlock& q, const Softma
                               const SoftmaxState& from, const Completion& after) {
   wait_on(stream(), after);
   if (q.rows > 0)
-    launch_merge(into, from, row_values(params_, q.rows), static_cast<int>(params_.head_dim),
+    launch_merge(into, from, row_values(params_, q.rows), static_cast<int>(params_.value_dim()),
                  stream());
   return end();
 }
@@ -147,7 +147,7 @@ Completion CudaBackend::begin_backward(const QueryBlock& q, const BackwardState&
   if (rows > 0) {
     if (state.out != nullptr)
       launch_delta(q.dout, params_.dtype, state.out, state.delta, rows,
-                   static_cast<int>(params_.head_dim), stream());
+                   static_cast<int>(params_.value_dim()), stream());
     RINGSCOPE_CUDA(cudaMemsetAsync(
         state.dq, 0, static_cast<std::size_t>(query_values(params_, q.rows)) * sizeof(float),
         stream()));
@@ -161,12 +161,12 @@ Completion CudaBackend::attend_backward(const StepInfo&, const Region& region, c
   const Range range("attend_backward");
   const Kernel& kernel = *kernels_.backward;
   const int tile = kernels_.backward_tile;
-  const Index values = kv_values(params_, block.rows);
   if (skips(region, kernel, tile)) {
     wait_on(stream(), after);
-    if (values > 0)
+    if (block.rows > 0)
       RINGSCOPE_CUDA(cudaMemsetAsync(
-          gradient.data, 0, static_cast<std::size_t>(2 * values) * sizeof(float), stream()));
+          gradient.data, 0,
+          static_cast<std::size_t>(block_values(params_, block.rows)) * sizeof(float), stream()));
     return end();
   }
   launch_allowed_keys(on_device(region), allowed_keys_.data(), stream());
@@ -178,7 +178,7 @@ Completion CudaBackend::attend_backward(const StepInfo&, const Region& region, c
   arguments.softmax_scale = static_cast<float>(params_.softmax_scale);
   arguments.q = q.q;
   arguments.k = block.data;
-  arguments.v = static_cast<const std::byte*>(block.data) + values * bytes_of(params_.dtype);
+  arguments.v = values_of(block);
   arguments.dout = q.dout;
   arguments.allowed_keys = allowed_keys_.data();
   arguments.allowed_queries = allowed_queries_.data();
@@ -187,7 +187,7 @@ Completion CudaBackend::attend_backward(const StepInfo&, const Region& region, c
   arguments.delta = state.delta;
   arguments.dq = state.dq;
   arguments.dk = gradient.data;
-  arguments.dv = gradient.data + values;
+  arguments.dv = gradient.data + kv_values(params_, block.rows);
   arguments.counters = counters_.data() + slot();
   arguments.workspace = workspace_.data();
   const std::optional<StampBuffer> buffer = stamp_buffer();
@@ -199,7 +199,7 @@ Completion CudaBackend::add(const StepInfo&, const KvGradient& into, const KvGra
                             const Completion& after) {
   const Range range("add");
   wait_on(stream(), after);
-  if (into.rows > 0) launch_add(into.data, from.data, 2 * kv_values(params_, into.rows), stream());
+  if (into.rows > 0) launch_add(into.data, from.data, block_values(params_, into.rows), stream());
   return end();
 }
 
@@ -264,6 +264,11 @@ Region CudaBackend::on_device(const Region& region) const {
   return same;
 }
 
+const void* CudaBackend::values_of(const KvBlock& block) const {
+  return static_cast<const std::byte*>(block.data) +
+         kv_values(params_, block.rows) * bytes_of(params_.dtype);
+}
+
 ForwardStep CudaBackend::forward_step(const QueryBlock& q, const KvBlock& block,
                                       const SoftmaxState& state) const {
   ForwardStep step;
@@ -271,8 +276,7 @@ ForwardStep CudaBackend::forward_step(const QueryBlock& q, const KvBlock& block,
   step.softmax_scale = static_cast<float>(params_.softmax_scale);
   step.q = q.q;
   step.k = block.data;
-  step.v = static_cast<const std::byte*>(block.data) +
-           kv_values(params_, block.rows) * bytes_of(params_.dtype);
+  step.v = values_of(block);
   step.allowed_keys = allowed_keys_.data();
   step.row_max = state.row_max;
   step.row_sum = state.row_sum;

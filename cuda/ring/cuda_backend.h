@@ -75,6 +75,7 @@ class CudaBackend : public BlockBackend {
   bool skips(const Region& region, const Kernel& kernel, int tile);
   Completion end() const;
   Region on_device(const Region& region) const;
+  const void* values_of(const KvBlock& block) const;
   ForwardStep forward_step(const QueryBlock& q, const KvBlock& block,
                            const SoftmaxState& state) const;
   // Return the latest block's index into counters_ and skipped_tiles_.

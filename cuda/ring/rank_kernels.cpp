@@ -67,7 +67,8 @@ StepShape shape_of(const AttentionParams& params, Index rows_q, Index rows_k) {
           static_cast<int>(params.num_heads_kv),
           static_cast<int>(rows_q),
           static_cast<int>(rows_k),
-          static_cast<int>(params.head_dim)};
+          static_cast<int>(params.head_dim),
+          static_cast<int>(params.value_dim())};
 }
 
 ChosenKernels choose_kernels(const KernelWish& wish, const DeviceInfo& device, DType dtype,
@@ -87,13 +88,13 @@ ChosenKernels choose_kernels(const KernelWish& wish, const DeviceInfo& device, D
 }
 
 void warm_up(const ChosenKernels& kernels, const AttentionParams& params) {
-  const int d = static_cast<int>(params.head_dim);
+  const int d = static_cast<int>(params.head_dim), d_v = static_cast<int>(params.value_dim());
   MemoryMeter meter(device_memory());
   Buffer<RowInterval> allowed(&meter, 1);
   Buffer<RowSample> sample(&meter, 1);
   Buffer<float> delta(&meter, 1);
   const auto launch = [&](const Kernel& kernel, int tile, const auto& more) {
-    StepProblem problem({1, 1, 1, 1, 1, d}, params.dtype, kernel.pass(), {{0, 1}});
+    StepProblem problem({1, 1, 1, 1, 1, d, d_v}, params.dtype, kernel.pass(), {{0, 1}});
     Stream stream;  // declared after what its work uses, so that it ends first
     problem.launch(kernel, tile, true, true, stream.get());
     more(problem, stream.get());
@@ -106,13 +107,13 @@ void warm_up(const ChosenKernels& kernels, const AttentionParams& params) {
     launch_sample_rows({{0, 0, 0}, 1}, step.row_max, step.row_sum, sample.data(), stream);
     launch_finish(step, stream);
     const SoftmaxState state{step.row_max, step.row_sum, step.out, step.lse};
-    launch_merge(state, state, 1, d, stream);
+    launch_merge(state, state, 1, d_v, stream);
   });
   if (kernels.backward == nullptr) return;
   launch(*kernels.backward, kernels.backward_tile, [&](auto& problem, cudaStream_t stream) {
     const BackwardStep step = problem.backward();
-    launch_delta(step.dout, params.dtype, step.dq, delta.data(), 1, d, stream);
-    launch_add(step.dk, step.dv, d, stream);
+    launch_delta(step.dout, params.dtype, step.dv, delta.data(), 1, d_v, stream);
+    launch_add(step.dk, step.dq, d, stream);
     launch_scale(step.dq, d, 1.0f, stream);
   });
 }

@@ -67,8 +67,8 @@ DeviceSetup::DeviceSetup(const std::string& backend, const Problem& config,
       throw RunError(fmt::format("backend {}: {}", backend, query.why_not), ranks.front());
     const CurrentDevice current(device);
     if (kernels.forward == nullptr)
-      kernels =
-          choose_kernels(wish, *query.device, config.dtype, config.shape.head_dim, config.backward);
+      kernels = choose_kernels(wish, *query.device, config.dtype,
+                               {config.shape.head_dim, config.shape.value_dim()}, config.backward);
     check_memory(config, ranks, kernels, *query.device);
   }
 }

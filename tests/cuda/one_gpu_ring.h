@@ -81,7 +81,8 @@ struct ShapedProblem {
   std::string described() const {
     const AttentionShape& s = config.shape;
     return config.scheme_name() + ", " + config.mask.name() + ", " + config.partition.name() +
-           ", " + std::to_string(s.queries()) + " queries at " + std::to_string(s.first_query());
+           ", " + std::to_string(s.queries()) + " queries at " + std::to_string(s.first_query()) +
+           ", values of " + std::to_string(s.value_dim());
   }
 
   // Judge a run by attention in f64, and what it held by what it said it would.
@@ -124,6 +125,23 @@ inline std::vector<ShapedProblem> with_fewer_queries() {
   apart.config.deal_out();
   problems.push_back(apart);
   return problems;
+}
+
+// Values narrower and wider than keys, also where there are fewer queries.
+inline std::vector<ShapedProblem> with_other_values() {
+  const AttentionShape narrow{2, 4, 2, 41, 11, 6}, wide{1, 4, 2, 41, 5, 12, 23, 10};
+  return {
+      {narrow, "causal", "zigzag", "ring", 4},
+      {wide, "full", "striped", "ring", 3},
+      {narrow, "causal+window:9", "fold", "allgather", 3},
+      {narrow, "causal", "contiguous", "pass-q", 3},
+      {wide, "causal", "zigzag", "mesh:2x2", 4},
+      {narrow, "prefix:20", "zigzag", "ulysses", 2},
+      {wide, "causal", "striped", "hybrid:2", 4},
+      {narrow, "causal", "contiguous", "groupcast", 4},
+      {narrow, "window:9", "fold", "two-level:2", 4},
+      {wide, "causal", "zigzag", "multi-ring:3", 5},
+  };
 }
 
 // What an engine for virtual ranks on the first GPU takes.

@@ -178,6 +178,14 @@ TEST(OneGpuRingOptions, FewerQueriesThanKeysAgreeWithTheOracle) {
                 {shape, "causal", "striped", "pass-q", 2, DType::f16}});
 }
 
+TEST(OneGpuRingOptions, ValuesOfAnotherWidthAgreeWithTheOracle) {
+  if (skip_without_gpu()) return;
+  expect_right(with_other_values());
+  const AttentionShape latent{1, 2, 2, 100, 192, 128};
+  expect_right({{latent, "causal", "zigzag", "ring", 2, DType::bf16},
+                {latent, "causal+window:60", "contiguous", "pass-q", 2, DType::f16}});
+}
+
 // Whether kernels of different ranks run at once changes no sum.
 TEST(OneGpuRingOptions, RunsAreBitwiseRepeatableWithTurnsOrWithout) {
   if (skip_without_gpu()) return;
@@ -241,11 +249,12 @@ DeviceInfo gpu(int architecture) {
 }
 
 TEST(OneGpuRingErrors, KernelsThatDoNotFitAreNamedWithWhatDoes) {
-  const auto choose = [](KernelWish wish, int architecture, DType dtype, Index head_dim) {
-    return [=] { choose_kernels(wish, gpu(architecture), dtype, head_dim, true); };
+  const auto choose = [](KernelWish wish, int architecture, DType dtype, HeadDims dims) {
+    return [=] { choose_kernels(wish, gpu(architecture), dtype, dims, true); };
   };
   expect_input_error(choose({0, 0}, 90, DType::bf16, 80), {"bf16", "head_dim 80", "--backend cpu"});
   expect_input_error(choose({0, 0}, 90, DType::f32, 300), {"f32", "head_dim 300", "--backend cpu"});
+  expect_input_error(choose({0, 0}, 90, DType::bf16, {192, 64}), {"head_dim 192 (V 64)", "V 128"});
   expect_input_error(choose({0, 0}, 75, DType::bf16, 64), {"bf16", "7.5"});
   expect_input_error(choose({1, 0}, 90, DType::f32, 64), {"01 naive", "carry", "04"});
   expect_input_error(choose({6, 0}, 80, DType::bf16, 64), {"06 hopper", "8.0", "05"});
