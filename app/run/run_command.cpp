@@ -277,20 +277,19 @@ Problem config_of(const RunOptions& options, const InputPlan& plan, int world_si
 void check_backend_has(const RunOptions& options, const Problem& config) {
   const AttentionShape& shape = config.shape;
   const std::string name = reported(name_of(options.backend));
-  const bool on_gpus = is_on_gpus(options.backend);
-  if (!on_gpus && my_ring_call().empty() && !options.mistaken) return;
+  if (my_ring_call().empty() && !options.mistaken) return;
   if (config.has_sinks())
     contradiction("--sink-logits",
                   options.mistaken ? "given with a numeric mistake of --inject"
                                    : "given with --backend " + name,
                   options.mistaken ? "one of them" : "it with --backend cpu or mpi");
-  if (!on_gpus && config.deals_queries_apart())
+  if (config.deals_queries_apart())
     contradiction(
         options.mistaken ? "--inject" : "--backend",
         fmt::format("{} given for {} queries and {} keys, dealt out apart",
                     options.mistaken ? "a numeric mistake" : name, shape.queries(), shape.seqlen),
         "equally many in one partition there, or --backend cpu or mpi");
-  if (!on_gpus && shape.value_dim() != shape.head_dim)
+  if (shape.value_dim() != shape.head_dim)
     contradiction(options.mistaken ? "--inject" : "--backend",
                   fmt::format("{} given for keys of {} values and values of {}",
                               options.mistaken ? "a numeric mistake" : name, shape.head_dim,

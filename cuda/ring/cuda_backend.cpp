@@ -19,6 +19,10 @@ Index workspace_bytes(const RingProblem& problem, int rank, bool backward) {
   return backward_workspace_bytes(shape_of(problem.params, most_queries(problem, rank), 0));
 }
 
+Index sinks_in(const RingProblem& problem) {
+  return problem.params.sink_logits == nullptr ? 0 : problem.params.num_heads;
+}
+
 // Call f(rows) for the rows of each rank's keys and queries that a table of stretches deals out. Where
 // one table deals both, they come twice.
 template <class F>
@@ -52,11 +56,13 @@ CudaBackend::CudaBackend(const RingProblem& problem, int rank, bool backward,
       workspace_(&meter, workspace_bytes(problem, rank, backward)),
       counters_(&meter, (backward ? 2 : 1) * blocks_),
       document_ends_(&meter, problem.mask.num_documents),
+      sinks_(&meter, sinks_in(problem)),
       stretches_(&meter, stretch_entries(problem)),
       skipped_tiles_(static_cast<std::size_t>(counters_.size()), 0) {
   for (int pass = 0; pass < kernels.stamped_passes(); ++pass)
     stamps_[pass].emplace(blocks_, kernels.stamped);
   meter.space().copy_in(document_ends_.data(), problem.mask.document_ends, document_ends_.bytes());
+  meter.space().copy_in(sinks_.data(), problem.params.sink_logits, sinks_.bytes());
   Stretch* next = stretches_.data();
   for_dealt_rows(problem, [&](const LocalRows& rows) {
     if (on_device_.contains(rows.stretches)) return;
@@ -74,6 +80,7 @@ Index CudaBackend::scratch_bytes(const RingProblem& problem, int rank, bool back
          workspace_bytes(problem, rank, backward) +
          (backward ? 2 : 1) * problem.blocks_attended() * static_cast<Index>(sizeof(StepCounters)) +
          problem.mask.num_documents * static_cast<Index>(sizeof(Index)) +
+         sinks_in(problem) * static_cast<Index>(sizeof(float)) +
          stretch_entries(problem) * static_cast<Index>(sizeof(Stretch));
 }
 
@@ -282,6 +289,7 @@ ForwardStep CudaBackend::forward_step(const QueryBlock& q, const KvBlock& block,
   step.row_sum = state.row_sum;
   step.out = state.out_accum;
   step.lse = state.lse;
+  if (sinks_.size() > 0) step.sink_logits = sinks_.data() + params_.first_head;
   return step;
 }
 

@@ -25,8 +25,8 @@ namespace ringscope::cuda {
 class CudaBackend : public BlockBackend {
  public:
   // Serve the queries of `rank`. Allocates working memory on the device, counted by `meter`: the
-  // tables of intervals, one counter per block attended, the mask's documents, and the stretches of
-  // dealt positions. Throws CudaError.
+  // tables of intervals, one counter per block attended, the mask's documents, the stretches of dealt
+  // positions, and the learned sinks. Throws CudaError.
   CudaBackend(const RingProblem& problem, int rank, bool backward, const ChosenKernels& kernels,
               MemoryMeter& meter);
   // Return the bytes that the constructor allocates.
@@ -95,6 +95,7 @@ class CudaBackend : public BlockBackend {
   Buffer<std::byte> workspace_;    // of a backward step
   Buffer<StepCounters> counters_;  // forward's blocks, then backward's
   Buffer<Index> document_ends_;
+  Buffer<float> sinks_;                                 // of all heads, or empty
   Buffer<Stretch> stretches_;                           // of all ranks
   std::map<const Stretch*, const Stretch*> on_device_;  // by the host's tables
   // Tiles of the blocks that started no kernel, indexed like counters_.

@@ -8,6 +8,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -87,9 +88,11 @@ struct ShapedProblem {
 
   // Judge a run by attention in f64, and what it held by what it said it would.
   void check(const RingRun& run) const {
+    NaiveOptions options;
+    if (config.has_sinks()) options.sink_logits = config.sink_logits.data();
     expect_accurate(run.outputs,
                     naive(config.shape, config.mask.for_seqlen(config.shape.seqlen), config.scale(),
-                          converted<double>(in)),
+                          converted<double>(in), options),
                     config.dtype);
     EXPECT_EQ(run.peak_bytes, run.predicted_bytes);
     const RunSummary summary = summarize(run.recording);
@@ -144,6 +147,28 @@ inline std::vector<ShapedProblem> with_other_values() {
   };
 }
 
+// Learned sinks, one of which weighs nothing and one nearly all.
+inline std::vector<ShapedProblem> with_sinks() {
+  const AttentionShape square{2, 4, 2, 41, 6}, todays{1, 4, 2, 41, 11, 6, 17};
+  std::vector<ShapedProblem> problems{
+      {square, "causal", "zigzag", "ring", 4},
+      {todays, "causal", "contiguous", "ring", 3},
+      {square, "causal+window:9", "fold", "allgather", 3},
+      {square, "causal", "striped", "allgather:2", 3},
+      {todays, "causal", "zigzag", "pass-q", 3},
+      {square, "causal", "zigzag", "mesh:2x2", 4},
+      {square, "prefix:20", "zigzag", "ulysses", 2},
+      {todays, "causal", "striped", "ulysses:2", 2},
+      {square, "causal", "striped", "hybrid:2", 4},
+      {todays, "causal", "contiguous", "groupcast", 4},
+      {square, "window:9", "fold", "two-level:2", 4},
+      {square, "full", "zigzag", "bidirectional", 3},
+  };
+  for (ShapedProblem& problem : problems)
+    problem.config.sink_logits = {0.5f, 7, -std::numeric_limits<float>::infinity(), -2};
+  return problems;
+}
+
 // What an engine for virtual ranks on the first GPU takes.
 inline DeviceSetup setup_for(const Problem& config) {
   std::vector<RankSeat> seats;
@@ -154,7 +179,8 @@ inline DeviceSetup setup_for(const Problem& config) {
 // Every number of a run, bit by bit.
 inline std::vector<std::uint32_t> bits(const AttentionOutputs& outputs) {
   std::vector<std::uint32_t> all;
-  for (const auto* values : {&outputs.out, &outputs.lse, &outputs.dq, &outputs.dk, &outputs.dv})
+  for (const auto* values :
+       {&outputs.out, &outputs.lse, &outputs.dq, &outputs.dk, &outputs.dv, &outputs.dsink})
     for (const float x : *values) all.push_back(std::bit_cast<std::uint32_t>(x));
   return all;
 }

@@ -186,6 +186,17 @@ TEST(OneGpuRingOptions, ValuesOfAnotherWidthAgreeWithTheOracle) {
                 {latent, "causal+window:60", "contiguous", "pass-q", 2, DType::f16}});
 }
 
+TEST(OneGpuRingOptions, SinksAgreeWithTheOracle) {
+  if (skip_without_gpu()) return;
+  expect_right(with_sinks());
+  const AttentionShape latent{1, 2, 2, 100, 192, 128, 45};
+  for (const char* scheme : {"ring", "pass-q"}) {
+    ShapedProblem problem(latent, "causal", "zigzag", scheme, 2, DType::bf16);
+    problem.config.sink_logits = {3, -1};
+    expect_right({problem});
+  }
+}
+
 // Whether kernels of different ranks run at once changes no sum.
 TEST(OneGpuRingOptions, RunsAreBitwiseRepeatableWithTurnsOrWithout) {
   if (skip_without_gpu()) return;

@@ -167,6 +167,8 @@ TEST_F(NcclRingOptions, ValuesOfAnotherWidth) {
   expect_right_and_the_bits_of_virtual_ranks(with_other_values());
 }
 
+TEST_F(NcclRingOptions, Sinks) { expect_right_and_the_bits_of_virtual_ranks(with_sinks()); }
+
 // All that a rank's hops ask NCCL for: a send to the next rank and a receive from the previous one
 // in each group, of the sizes that all ranks know, in an order that is the same everywhere, on one
 // stream. The first group is the greeting that connects.
