@@ -33,5 +33,5 @@ if __name__ == "__main__":
     print(f"the second weighs: {np.exp(parts[1][1] - parts[0][1]):.2f}")
     (out, lse), _ = merge_in_a_tree(parts)
     print(f"merged: {out:.2f}")
-    _, rounds = merge_in_a_tree([parts[0]] * 16)
-    print(f"16 ranks, up a tree and down again: {2 * rounds} rounds")
+    _, rounds = merge_in_a_tree([parts[0]] * 8)
+    print(f"8 ranks, rounds up a tree and down again: {2 * rounds}")

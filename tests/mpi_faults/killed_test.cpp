@@ -14,7 +14,7 @@ namespace {
 const Strings kFiles{"--out", "o.npy", "--lse", "l.npy", "--trace", "t.json"};
 const Strings kShort{"--random", "--seqlen", "61", "--head-dim", "8", "--timeout", "3"};
 // Takes a while, long enough to be struck in the midst of it.
-const Strings kLong{"--random", "--seqlen", "60000", "--heads", "1", "--head-dim", "16"};
+const Strings kLong{"--random", "--seqlen", "200000", "--heads", "1", "--head-dim", "16"};
 
 std::string named(int rank) { return "ringscope: rank " + std::to_string(rank); }
 
