@@ -13,7 +13,7 @@ using KeySums = Eigen::Map<Eigen::ArrayXd>;
 
 constexpr double kUnit = 0x1p-24;             // the largest relative error of a rounding to f32
 constexpr double kSmallest = 0x1p-149;        // that f32 holds
-constexpr double kSmallestWeight = 0x1p-126;  // that exp() in f32 need return
+constexpr double kSmallestWeight = 1.65e-38;  // e^-87, below which exp_of() returns 0
 constexpr double kMostShift = 0.25;           // of a weight
 
 Weights part_of(const std::vector<double>& sizes, const WeightRow& row) {

@@ -24,7 +24,7 @@
 //
 // What scores do to a weight counts as a quarter of it at most, and in out_i and e_i as a quarter of
 // the root of the sum of squares of the terms p_ij v_j: a row whose scores are so large that
-// rounding decides its softmax cannot be called right. Weights below 2^-126 may be lost, and of every
+// rounding decides its softmax cannot be called right. Weights below e^-87 may be lost, and of every
 // other product what is below 2^-149.
 #pragma once
 

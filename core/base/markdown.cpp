@@ -4,6 +4,7 @@
 #include <cctype>
 #include <utility>
 
+#include "core/base/ranges.h"
 #include "core/base/text.h"
 
 namespace ringscope {
@@ -60,7 +61,7 @@ std::size_t heading_level(std::string_view line) {
   return line.substr(level).starts_with(' ') ? level : 0;
 }
 
-bool is_empty(std::string_view line) { return std::ranges::all_of(line, is_blank); }
+bool is_empty(std::string_view line) { return ranges::all_of(line, is_blank); }
 
 bool is_quote(std::string_view line) { return line.starts_with("> ") || line == ">"; }
 
@@ -236,7 +237,7 @@ std::vector<TextSpan> spans_of(std::string_view text) {
     if (!span.text.empty()) spans.push_back(std::move(span));
   };
   for (std::size_t i = 0; i < text.size();) {
-    const auto* const mark = std::ranges::find_if(
+    const auto* const mark = ranges::find_if(
         kMarks, [&](const auto& each) { return text.substr(i).starts_with(each.first); });
     if (mark != std::end(kMarks)) {
       const std::size_t size = mark->first.size(), end = partner(text, i, mark->first);

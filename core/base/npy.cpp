@@ -16,6 +16,7 @@
 #include "core/base/dtype.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/ranges.h"
 #include "core/base/safetensors.h"
 #include "core/base/text.h"
 
@@ -186,7 +187,7 @@ void check_shape(const std::vector<Index>& sizes, const NpyDimensions& accepted)
   if (count < accepted.least || count > accepted.most)
     throw InputError(
         fmt::format("{} {} given; {}", count_text(count, "dimension"), given, accepted.words));
-  if (std::ranges::any_of(sizes, [](Index size) { return size < 1; }))
+  if (ranges::any_of(sizes, [](Index size) { return size < 1; }))
     throw InputError(fmt::format("shape {} given; sizes of at least 1 accepted", given));
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/base/files.h"
+#include "core/base/ranges.h"
 
 namespace ringscope {
 
@@ -63,8 +64,7 @@ std::string printable(std::string_view text, std::size_t most) {
 }
 
 bool can_be_quoted(std::string_view word) {
-  return std::ranges::none_of(word,
-                              [](char c) { return c <= ' ' || c > '~' || c == '"' || c == '\\'; });
+  return ranges::none_of(word, [](char c) { return c <= ' ' || c > '~' || c == '"' || c == '\\'; });
 }
 
 std::string seconds_text(double seconds) {

@@ -11,6 +11,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/ranges.h"
 
 namespace ringscope {
 namespace {
@@ -156,7 +157,7 @@ class TraceReader {
     static constexpr E kTexts[] = {E::input_dims, E::input_types, E::inputs, E::splits_in,
                                    E::splits_out};
     const auto is_in = [field](const auto& all) {
-      return std::ranges::find(all, field) != std::end(all);
+      return ranges::find(all, field) != std::end(all);
     };
     for (const auto& [object, place] : kObjects) {
       if (object != field || token != JsonToken::begin_object) continue;
@@ -332,8 +333,8 @@ class TraceReader {
     const Recording& recording = *file_.recording;
     const bool may_lack =
         file_.how != HowWhole::whole || !recording.info.is_whole() ||
-        std::ranges::any_of(recording.dropped, [](std::int64_t count) { return count > 0; });
-    std::ranges::sort(ends_);
+        ranges::any_of(recording.dropped, [](std::int64_t count) { return count > 0; });
+    ranges::sort(ends_);
     for (std::size_t i = 0; i < ends_.size();) {
       const FlowEnd& first = ends_[i];
       const auto is_of_it = [&](std::size_t k) {
@@ -443,11 +444,11 @@ void settle_waits(Recording& recording) {
     std::vector<const TraceEvent*> computed[2];  // by pass
     for (const TraceEvent& e : events)
       if (e.lane == Lane::compute) computed[static_cast<std::size_t>(e.pass)].push_back(&e);
-    for (auto& of_pass : computed) std::ranges::stable_sort(of_pass, {}, &TraceEvent::begin_ns);
+    for (auto& of_pass : computed) ranges::stable_sort(of_pass, {}, &TraceEvent::begin_ns);
     for (TraceEvent& wait : events) {
       if (wait.lane != Lane::wait) continue;
       const auto& of_pass = computed[static_cast<std::size_t>(wait.pass)];
-      const auto next = std::ranges::partition_point(
+      const auto next = ranges::partition_point(
           of_pass, [&](const TraceEvent* e) { return e->begin_ns < wait.end_ns; });
       wait.step = next == of_pass.end() ? -1 : (*next)->step;
       wait.kv_owner = next == of_pass.end() ? -1 : (*next)->kv_owner;

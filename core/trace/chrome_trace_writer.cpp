@@ -16,6 +16,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/ranges.h"
 #include "core/base/text.h"
 #include "core/trace/chrome_trace.h"
 #include "core/trace/trace_fields.h"
@@ -378,7 +379,7 @@ std::vector<RecordedMessage> messages_of(const Recording& recording) {
       if (const TraceEvent& e = recording.events[rank][i];
           e.flow != 0 && (e.lane == Lane::send || e.lane == Lane::recv))
         ends.push_back({e.flow, e.lane, {rank, i}});
-  std::ranges::stable_sort(ends, {}, [](const End& end) { return std::pair(end.flow, end.lane); });
+  ranges::stable_sort(ends, {}, [](const End& end) { return std::pair(end.flow, end.lane); });
   std::vector<RecordedMessage> messages;
   for (std::size_t i = 0; i + 1 < ends.size(); ++i)
     if (ends[i].flow == ends[i + 1].flow && ends[i].lane == Lane::send &&

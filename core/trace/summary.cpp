@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/ranges.h"
 #include "core/trace/scheme_names.h"
 
 namespace ringscope {
@@ -16,7 +17,7 @@ constexpr double kSecond = 1e9;  // nanoseconds
 
 // Return the same stretches of time, sorted and without overlaps.
 std::vector<Span> merged(std::vector<Span> spans) {
-  std::ranges::sort(spans);
+  ranges::sort(spans);
   std::vector<Span> result;
   for (const Span& span : spans) {
     if (!result.empty() && span.first <= result.back().second)
@@ -101,7 +102,7 @@ std::int64_t exposed_ns(std::vector<Span> transfers, std::vector<Span> computing
 double imbalance(const std::vector<double>& work_by_rank) {
   const double total = std::accumulate(work_by_rank.begin(), work_by_rank.end(), 0.0);
   if (total == 0) return 1;
-  return *std::ranges::max_element(work_by_rank) * static_cast<double>(work_by_rank.size()) / total;
+  return *ranges::max_element(work_by_rank) * static_cast<double>(work_by_rank.size()) / total;
 }
 
 double imbalance_of_steps(const std::vector<std::vector<double>>& work) {

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "core/base/error.h"
+#include "core/base/ranges.h"
 #include "core/trace/chrome_trace.h"
 
 namespace ringscope {
@@ -216,7 +217,7 @@ std::optional<std::int64_t> append_lane(Trace& trace, std::int64_t tid, std::str
   const std::span<TraceEvent> slices =
       std::span((is_span ? trace.spans : trace.events)[rank]).subspan(first, count);
   // Sorting takes memory for half of the slices, and recorders mostly write in order.
-  if (!std::ranges::is_sorted(slices, comes_before)) std::ranges::stable_sort(slices, comes_before);
+  if (!ranges::is_sorted(slices, comes_before)) ranges::stable_sort(slices, comes_before);
   std::optional<std::int64_t> overlap;
   std::vector<std::uint16_t> row_of(slices.size());
   std::vector<std::int64_t> ends;  // of each row's last slice

@@ -154,6 +154,8 @@ TEST(Layers, WhatBrowsersGetNeedsNothingElse) {
     }
     if (!is_there(file.path) || file.path == "core/tools/cost/measure.cpp") continue;
     ++seen;
+    EXPECT_EQ(file.text.find("std::ranges::"), std::string::npos)
+        << file.path << ": the compiler for browsers lacks them; see core/base/ranges.h";
     for (const Include& include : includes_of(file.text))
       EXPECT_TRUE(!include.path.starts_with("core/") || is_there(include.path))
           << file.path << " includes " << include.path;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/ranges.h"
 #include "core/base/text.h"
 #include "core/tools/explain/fitted_run.h"
 
@@ -65,7 +66,7 @@ class Explainer : private FittedRun {
     }
     result.findings = ranked();
     Durations without_hops = healthy_;
-    std::ranges::fill(without_hops.hops, 0.0);
+    ranges::fill(without_hops.hops, 0.0);
     const double with_hops = wall_of(healthy_);
     result.exposed_s = scale_ * std::max(0.0, with_hops - wall_of(without_hops));
     charge(without_hops, [](RankLosses& rank) -> double& { return rank.hops; });
@@ -87,8 +88,7 @@ class Explainer : private FittedRun {
           same ? std::min(weighted.back().first, finding.saved_s) : finding.saved_s,
           std::move(finding));
     }
-    std::ranges::stable_sort(weighted, std::ranges::greater{},
-                             &std::pair<double, Diagnosis>::first);
+    ranges::stable_sort(weighted, std::greater<>{}, &std::pair<double, Diagnosis>::first);
     std::vector<Diagnosis> result;
     for (auto& [weight, finding] : weighted) result.push_back(std::move(finding));
     return result;
@@ -178,7 +178,7 @@ class Explainer : private FittedRun {
 
   // Add a finding for each group that is about as slow. Its others are said by `one` or `several`.
   void accuse(std::vector<Suspect> slow, const char* one, const char* several) {
-    std::ranges::stable_sort(slow, std::ranges::greater{}, &Suspect::slowness);
+    ranges::stable_sort(slow, std::greater<>{}, &Suspect::slowness);
     Durations times = base_;
     double before = wall_;
     const std::size_t first = findings_.size();
@@ -344,7 +344,7 @@ class Explainer : private FittedRun {
     for_steps([&](std::size_t i, const RankStep&) { chance += std::max(0.0, excess(i)); });
     if (n_ < 2 || ranks.empty() || most < kLeastShare * run_.wall_s) return;
     if (chance > (run_.is_simulated() ? 0.25 : kMostly) * sum) return;
-    std::ranges::sort(ranks);
+    ranges::sort(ranks);
     std::vector<std::string> names;
     for (const auto& [by, rank] : ranks)
       names.push_back(fmt::format("{} ({})", rank, seconds_text(-by)));
@@ -405,7 +405,7 @@ class Explainer : private FittedRun {
                  hopping = simulated ? hops / std::max(all_hops, 1e-12) : 0;
     if (computing < 0.003 && hopping < 0.003) return;
     Diagnosis finding{.cause = Cause::jitter};
-    const auto most = std::ranges::max_element(by_rank);
+    const auto most = ranges::max_element(by_rank);
     if (n_ > 1 && *most > (n_ > 2 ? kMostly : 0.8) * total && computing > hopping)
       finding.rank = static_cast<int>(most - by_rank.begin());
     finding.evidence = computing >= hopping ? longer_text("Computations", computing)
@@ -459,7 +459,7 @@ class Explainer : private FittedRun {
     });
     mean /= static_cast<double>(pairs.size());
     const auto [least, most] =
-        std::ranges::minmax_element(pairs, {}, [](const auto& of_rank) { return of_rank.second; });
+        ranges::minmax_element(pairs, {}, [](const auto& of_rank) { return of_rank.second; });
     Diagnosis finding{
         .cause = Cause::imbalance,
         .evidence = "All ranks have equally many pairs in all, but not step by step."};
@@ -584,7 +584,7 @@ std::string sentence_of(const Diagnosis& finding) {
 std::string largest_loss(const Recording& recording) {
   const auto& events = recording.events;
   if (events.empty() || recording.info.world_size > kMostRanksInSummary ||
-      std::ranges::any_of(events, [](const auto& rank) { return rank.empty(); }))
+      ranges::any_of(events, [](const auto& rank) { return rank.empty(); }))
     return "";
   const Explanation why = explain(recording);
   return why.findings.empty() ? "" : headline_of(why.findings[0]);

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/base/ranges.h"
 #include "core/tools/explain/explain.h"
 
 namespace ringscope {
@@ -237,7 +238,7 @@ void FittedRun::fit_slowness() {
   }
   Groups of_ranks(n_);
   for (auto& [step, ranks] : of_steps) {
-    std::ranges::sort(ranks);
+    ranges::sort(ranks);
     // Real blocks at the edge of the mask take longer for their pairs, on all ranks at the same step.
     const double most = simulated ? 1 : ranks[(ranks.size() - 1) / 2].first;
     if ((simulated || ranks.size() > 1) && most > 0)
@@ -287,7 +288,7 @@ void FittedRun::fit_losses() {
       if (steps[i].rank == r) losses.push_back(within[i]);
     std::erase_if(losses, [&](double loss) { return loss <= little; });
     const double unit = median_of(losses);
-    const auto alike = std::ranges::count_if(
+    const auto alike = ranges::count_if(
         losses, [&](double loss) { return std::abs(loss - unit) <= kAlikeLoss * unit; });
     if (static_cast<double>(alike) <
         std::max({0.75 * static_cast<double>(losses.size()), 0.5 * count[r], 2.0}))
@@ -355,7 +356,7 @@ void FittedRun::fit_links(const std::vector<std::size_t>& hops) {
     middles.push_back(median_of(link.paces));
     groups.push_back(link.paces);
   }
-  std::ranges::sort(middles);
+  ranges::sort(middles);
   // Of hops that are alone on their links, hardly two are alike by chance.
   std::size_t kinds = 1;
   for (std::size_t i = 1; i < middles.size(); ++i) kinds += middles[i] > 1.001 * middles[i - 1];

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/ranges.h"
 #include "core/base/text.h"
 #include "core/ring/loop_counts.h"
 #include "core/tools/cost/time.h"
@@ -54,7 +55,7 @@ struct Span {
 
 // Return the spans in order, joined where they overlap.
 std::vector<Span> joined(std::vector<Span> spans) {
-  std::ranges::sort(spans, {}, &Span::begin_ns);
+  ranges::sort(spans, {}, &Span::begin_ns);
   std::vector<Span> result;
   for (const Span& span : spans)
     if (!result.empty() && span.begin_ns <= result.back().end_ns)
@@ -66,7 +67,7 @@ std::vector<Span> joined(std::vector<Span> spans) {
 
 // Return the first of joined spans that ends after a time.
 auto first_after(std::int64_t ns, const std::vector<Span>& spans) {
-  return std::ranges::upper_bound(spans, ns, {}, &Span::end_ns);
+  return ranges::upper_bound(spans, ns, {}, &Span::end_ns);
 }
 
 // Return for how long `span` overlaps joined spans.
@@ -151,8 +152,8 @@ RecordedRun::RecordedRun(const Recording& recording)
 void RecordedRun::read_rank(int rank, const std::vector<TraceEvent>& events) {
   std::vector<const TraceEvent*> thread;
   for (const TraceEvent& e : events) thread.push_back(&e);
-  std::ranges::stable_sort(thread, {},
-                           [](const TraceEvent* e) { return std::pair(e->begin_ns, e->end_ns); });
+  ranges::stable_sort(thread, {},
+                      [](const TraceEvent* e) { return std::pair(e->begin_ns, e->end_ns); });
   // In a training step the rest of the model lies between, which is no part of the ring.
   const auto gap_of = [&](std::int64_t begin, std::int64_t end) {
     return info.training ? 0 : seconds_of(std::max<std::int64_t>(0, end - begin));
@@ -215,7 +216,7 @@ void RecordedRun::read_hops(const Recording& recording) {
       // A receive slice has the receiver's number of the hop, which is the sender's.
       all.emplace_back(HopKey{e.pass, e.payload, e.step, e.src, e.dst}, &e);
     }
-  std::ranges::stable_sort(all, [](const auto& a, const auto& b) { return a.first < b.first; });
+  ranges::stable_sort(all, [](const auto& a, const auto& b) { return a.first < b.first; });
   for (auto next = all.begin(); next != all.end();) {
     const HopKey key = next->first;
     std::vector<const TraceEvent*> sends, receives;
@@ -313,7 +314,7 @@ void RecordedRun::find_turns(const Recording& recording) {
     spent[rank] += 1e-9 * candidate.held_up.length();
   }
   for (int pass : {0, 1}) turns[pass].assign(with_turns[pass].begin(), with_turns[pass].end());
-  turns_s = *std::ranges::max_element(spent);
+  turns_s = *ranges::max_element(spent);
   // A rank that waits for a hop inside the call that starts it shows no wait.
   for (auto& spans : held_up) spans = joined(std::move(spans));
   for (const Gap& gap : gaps_) {
@@ -329,11 +330,11 @@ void RecordedRun::find_turns(const Recording& recording) {
 void RecordedRun::take_hidden_waits_out_of_gaps() {
   std::map<std::pair<Pass, int>, std::vector<std::int64_t>> ends;
   for (const RankStep& step : steps) ends[{step.pass, step.step}].push_back(step.end_ns);
-  for (auto& [step, all] : ends) std::ranges::sort(all);
+  for (auto& [step, all] : ends) ranges::sort(all);
   for (Gap& gap : gaps_) {
     if (gap.row == SIZE_MAX) continue;
     const std::vector<std::int64_t>& all = ends[{steps[gap.row].pass, steps[gap.row].step}];
-    const auto later = std::ranges::upper_bound(all, gap.end_ns);
+    const auto later = ranges::upper_bound(all, gap.end_ns);
     if (later == all.begin()) continue;
     const Span hidden{gap.begin_ns, *std::prev(later)};
     const Span rest{hidden.end_ns, gap.end_ns};

@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/ranges.h"
 #include "core/base/text.h"
 #include "core/trace/chrome_trace_reader.h"
 
@@ -378,7 +379,7 @@ class Hang {
     if (!absent.empty())
       why.notes.push_back(
           fmt::format("No dump of {}, in which others wait.", numbers_text("rank", absent)));
-    std::ranges::stable_sort(culprits, [&](int a, int b) {
+    ranges::stable_sort(culprits, [&](int a, int b) {
       return ranks_.at(a).waiting.size() > ranks_.at(b).waiting.size();
     });
     for (const int rank : culprits) why.findings.push_back(fault_of(rank));
@@ -419,7 +420,7 @@ class Hang {
     for (const int peer : peers) {
       if (peer == rank) continue;
       Standing& other = ranks_[peer];
-      const auto at = std::ranges::find_if(other.pending, [&](const FlightOp* theirs) {
+      const auto at = ranges::find_if(other.pending, [&](const FlightOp* theirs) {
         return theirs->group == op.group && theirs->is_p2p == op.is_p2p &&
                (op.is_p2p ? theirs->name == counterpart : theirs->sequence == op.sequence);
       });
@@ -443,7 +444,7 @@ class Hang {
   }
 
   static bool has_passed(const FlightDump* dump, const FlightOp& op) {
-    return dump != nullptr && std::ranges::any_of(dump->ops, [&](const FlightOp& own) {
+    return dump != nullptr && ranges::any_of(dump->ops, [&](const FlightOp& own) {
              if (own.group != op.group || own.is_p2p) return false;
              const auto status = dump->last_completed.find(own.group_id);
              return (own.completed && own.sequence >= op.sequence) ||

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 
+#include "core/base/ranges.h"
 #include "core/base/text.h"
 #include "core/tools/foreign/inferred_layers.h"
 #include "core/trace/scheme_names.h"
@@ -56,7 +57,7 @@ void clear_lanes(Recording& recording) {
       std::vector<TraceEvent*> of_lane;
       for (TraceEvent& e : events)
         if (e.lane == lane) of_lane.push_back(&e);
-      std::ranges::stable_sort(of_lane, {}, &TraceEvent::begin_ns);
+      ranges::stable_sort(of_lane, {}, &TraceEvent::begin_ns);
       for (Index i = 0; i + 1 < std::ssize(of_lane); ++i)
         of_lane[i]->end_ns = std::min(of_lane[i]->end_ns, of_lane[i + 1]->begin_ns);
     }
@@ -155,7 +156,7 @@ void InferredLayers::estimate_moves(Recording& recording) {
     if (move.is_known) known.push_back(all.back());
   }
   const Index told = known.size(), unseen = std::ssize(moves) - told;
-  if (known.empty()) known = {*std::ranges::min_element(all)};
+  if (known.empty()) known = {*ranges::min_element(all)};
   const auto middle = known.begin() + known.size() / 2;
   std::nth_element(known.begin(), middle, known.end());
   for (auto& [flow, move] : moves) {
@@ -257,7 +258,7 @@ std::string InferredLayers::turns_because(Index layer) const {
     launches_block = launches_block && profile.launches_block;
     // Return whether the host waited for what ended, and then launched what begins.
     const auto waited = [&](std::int64_t end, std::int64_t begin) {
-      return std::ranges::any_of(profile.host_waits, [&](const ProfiledSpan& wait) {
+      return ranges::any_of(profile.host_waits, [&](const ProfiledSpan& wait) {
         return wait.begin_ns < end && wait.end_ns >= end && wait.end_ns <= begin;
       });
     };
@@ -273,7 +274,7 @@ std::string InferredLayers::turns_because(Index layer) const {
         host_waits += waited(last.end_ns, hop->begin_ns) || waited(hop->end_ns, first.begin_ns) ||
                       (!next.empty() && waited(hop->end_ns, next.front().begin_ns));
         stream = hop->stream;
-        queued += std::ranges::any_of(profile.other_messages, [&](const ProfiledSpan& other) {
+        queued += ranges::any_of(profile.other_messages, [&](const ProfiledSpan& other) {
           return other.stream == hop->stream && other.begin_ns < last.end_ns &&
                  other.end_ns <= hop->begin_ns && hop->begin_ns <= other.end_ns + kSoonNs;
         });

@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/ranges.h"
 #include "core/base/text.h"
 #include "core/problem/shape.h"
 
@@ -23,7 +24,7 @@ bool has(std::string_view name, std::string_view part) {
 }
 template <class Parts>
 bool has_part(std::string_view name, const Parts& parts) {
-  return std::ranges::any_of(parts, [&](std::string_view part) { return has(name, part); });
+  return ranges::any_of(parts, [&](std::string_view part) { return has(name, part); });
 }
 
 // FlashAttention 2 and 3, cuDNN and TransformerEngine, Triton, xFormers, and PyTorch's own on a CPU.
@@ -92,7 +93,7 @@ std::int64_t input_bytes(const TraceFields& fields) {
 
 // Keep the outermost of spans that lie in each other.
 void keep_outermost(std::vector<ProfiledSpan>& spans) {
-  std::ranges::stable_sort(spans, [](const ProfiledSpan& a, const ProfiledSpan& b) {
+  ranges::stable_sort(spans, [](const ProfiledSpan& a, const ProfiledSpan& b) {
     return a.begin_ns != b.begin_ns ? a.begin_ns < b.begin_ns : a.end_ns > b.end_ns;
   });
   std::vector<ProfiledSpan> kept;
@@ -338,8 +339,8 @@ void ProfileEvents::add_shape(const TraceFields& fields, std::string_view name,
 // begin late, when the block is already under way; its call does not.
 void ProfileEvents::describe(std::vector<ProfiledSpan*> notes, std::vector<ProfiledSpan> calls) {
   if (notes.size() != calls.size()) return;
-  std::ranges::stable_sort(notes, {}, &ProfiledSpan::begin_ns);
-  std::ranges::stable_sort(calls, {}, &ProfiledSpan::begin_ns);
+  ranges::stable_sort(notes, {}, &ProfiledSpan::begin_ns);
+  ranges::stable_sort(calls, {}, &ProfiledSpan::begin_ns);
   for (std::size_t i = 0; i < calls.size(); ++i) {
     ProfiledSpan& note = *notes[i];
     if (note.stream < 0 && calls[i].begin_ns < note.begin_ns)
@@ -372,7 +373,7 @@ void ProfileEvents::sort_transfers() {
   for (const auto& calls : swap_calls_) describe(select(device, is_swap), calls);
   for (const bool on_device : {false, true}) {
     auto& spans = profile_.transfers[on_device];
-    const bool has_hops = std::ranges::any_of(
+    const bool has_hops = ranges::any_of(
         spans, [](const ProfiledSpan& span) { return span.splits < 0 || span.splits == 1; });
     for (const ProfiledSpan& span : spans)
       if (span.splits == 1 && span.to >= 0 && span.from >= 0)

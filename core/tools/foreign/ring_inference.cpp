@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/base/quantile.h"
+#include "core/base/ranges.h"
 #include "core/base/text.h"
 #include "core/tools/foreign/inferred_layers.h"
 
@@ -32,8 +33,7 @@ std::vector<ProfiledSpan> batches_of(const std::vector<ProfiledSpan>& transfers)
     if (span.sends) sends.push_back(span);
     if (span.receives) receives.push_back(span);
   }
-  for (auto* ends : {&sends, &receives})
-    std::ranges::stable_sort(*ends, {}, &ProfiledSpan::begin_ns);
+  for (auto* ends : {&sends, &receives}) ranges::stable_sort(*ends, {}, &ProfiledSpan::begin_ns);
   std::vector<ProfiledSpan> batches;
   if (sends.size() == receives.size()) {
     for (std::size_t i = 0; i < sends.size(); ++i) {
@@ -45,7 +45,7 @@ std::vector<ProfiledSpan> batches_of(const std::vector<ProfiledSpan>& transfers)
   }
   std::vector<ProfiledSpan> all = std::move(sends);
   all.insert(all.end(), receives.begin(), receives.end());
-  std::ranges::stable_sort(all, {}, &ProfiledSpan::begin_ns);
+  ranges::stable_sort(all, {}, &ProfiledSpan::begin_ns);
   for (const ProfiledSpan& span : all) {
     if (!batches.empty() && span.begin_ns < batches.back().end_ns) {
       batches.back().end_ns = std::max(batches.back().end_ns, span.end_ns);
@@ -145,7 +145,7 @@ class RingInference : private InferredLayers {
         for (ProfiledSpan& span : *spans)
           if (device_transfers != on_device) span.order = span.begin_ns;
       for (auto* spans : {&rank.attention[0], &rank.attention[1], &rank.gathers})
-        std::ranges::stable_sort(*spans, {}, &ProfiledSpan::order);
+        ranges::stable_sort(*spans, {}, &ProfiledSpan::order);
     }
     // Take the lengths as known if they are those of a problem that we can count in.
     shape = ranks[0].profile->shape;
@@ -295,7 +295,7 @@ class RingInference : private InferredLayers {
         return false;
       const auto launched = [&](const ProfiledSpan& kernel) {
         const auto is_earlier = [&](const auto& batch) { return batch.order < kernel.order; };
-        return std::ranges::count_if(rank.batches, is_earlier);
+        return ranges::count_if(rank.batches, is_earlier);
       };
       std::vector<Index> earlier;
       for (const ProfiledSpan& kernel : kernels) earlier.push_back(launched(kernel));
@@ -329,7 +329,7 @@ class RingInference : private InferredLayers {
       }
       pairs.push_back(g.higher == 0 ? sum / (rank + 0.5) : sum);
     }
-    const auto [least, most] = std::ranges::minmax_element(pairs);
+    const auto [least, most] = ranges::minmax_element(pairs);
     return *most > kMostUneven * *least;
   }
 
@@ -481,7 +481,7 @@ class RingInference : private InferredLayers {
     if (layers.empty())
       for (const LayerPass* forward : open) layers.emplace_back(forward, nullptr);
     if (layers.empty()) throw NoRing{"no forward pass is whole."};
-    std::ranges::sort(layers);
+    ranges::sort(layers);
   }
 
   // Find out whether blocks go to the next rank or to the previous one. Throw NoRing if neither can be.
@@ -637,7 +637,7 @@ class RingInference : private InferredLayers {
             if (on_device || gathers) require(rank, sent->end_ns, to, got->begin_ns);
           }
     }
-    const std::int64_t most = *std::ranges::max_element(moved);
+    const std::int64_t most = *ranges::max_element(moved);
     if (most > 0)
       notes.push_back(
           fmt::format("Clocks were moved by up to {}, so that no transfer ends before it began{}.",
@@ -655,8 +655,8 @@ class RingInference : private InferredLayers {
       // The profiler's steps part iterations, or else that a backward pass came before.
       const auto number =
           begun.size() > 1
-              ? std::max<Index>(
-                    0, std::ranges::count_if(begun, [&](auto ns) { return ns <= first; }) - 1)
+              ? std::max<Index>(0,
+                                ranges::count_if(begun, [&](auto ns) { return ns <= first; }) - 1)
           : forward != passes.data() && (forward - 1)->pass == Pass::backward ? iteration + 1
                                                                               : iteration;
       if (number != iteration) layer = 0;
@@ -678,7 +678,7 @@ class RingInference : private InferredLayers {
         }
         time.seconds += 1e-9 * static_cast<double>(end - begin);
       }
-      const auto slowest = std::ranges::max_element(computed);
+      const auto slowest = ranges::max_element(computed);
       time.slowest_rank = static_cast<int>(slowest - computed.begin());
       time.slowness = *slowest / std::max(1.0, median_of(computed));
       times.push_back(time);
@@ -692,7 +692,7 @@ class RingInference : private InferredLayers {
     if (times.size() == 1) return 0;
     std::vector<std::size_t> order(times.size() - 1);
     std::iota(order.begin(), order.end(), 1);
-    std::ranges::stable_sort(order, {}, [&](std::size_t i) { return times[i].seconds; });
+    ranges::stable_sort(order, {}, [&](std::size_t i) { return times[i].seconds; });
     const std::size_t middle = order[order.size() / 2], slowest = order.back();
     const auto name = [&](std::size_t i) {
       const std::string layer = fmt::format("layer {}", times[i].layer);

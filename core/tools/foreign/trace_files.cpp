@@ -13,6 +13,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/ranges.h"
 #include "core/tools/foreign/kineto.h"
 #include "core/trace/chrome_trace_reader.h"
 #include "core/trace/trace_fields.h"
@@ -34,7 +35,7 @@ constexpr std::string_view kHostCategories[] = {"cuda_runtime", "cuda_driver", "
 
 template <class Categories>
 bool is_among(std::string_view category, const Categories& all) {
-  return std::ranges::find(all, category) != std::end(all);
+  return ranges::find(all, category) != std::end(all);
 }
 
 bool is_nccl_kernel(std::string_view name) {
@@ -117,7 +118,10 @@ class ForeignEvents {
   struct Id {
     std::int64_t number = 0;
     std::string text;  // if empty, the number counts
-    auto operator<=>(const Id&) const = default;
+    bool operator==(const Id&) const = default;
+    bool operator<(const Id& other) const {
+      return std::tie(number, text) < std::tie(other.number, other.text);
+    }
     std::string name() const { return text.empty() ? std::to_string(number) : text; }
     // Return the number, and `otherwise` for what is named by text.
     std::int64_t number_or(std::int64_t otherwise) const {
@@ -220,7 +224,7 @@ class ForeignEvents {
   void close_edges() {
     std::size_t without_begin = 0, without_end = 0;
     for (Thread& thread : threads_) {
-      std::ranges::stable_sort(thread.edges, {}, [](const Edge& e) { return e.slice.begin_ns; });
+      ranges::stable_sort(thread.edges, {}, [](const Edge& e) { return e.slice.begin_ns; });
       std::vector<ForeignSlice> open;
       for (const Edge& edge : thread.edges) {
         if (edge.begins) {
@@ -263,7 +267,7 @@ class ForeignEvents {
       first_device = threads_[i].process;
     }
     // Put device streams before the threads of their rank, because users look for them.
-    std::ranges::sort(threads, [&](std::uint32_t a, std::uint32_t b) {
+    ranges::sort(threads, [&](std::uint32_t a, std::uint32_t b) {
       const Thread &x = threads_[a], &y = threads_[b];
       const Process &p = processes_[x.process], &q = processes_[y.process];
       const bool x_last = rank && !x.device, y_last = rank && !y.device;
@@ -293,7 +297,7 @@ class ForeignEvents {
       std::vector<TraceEvent>& events = trace_.events.back();
       const std::size_t first = events.size();
       const std::deque<ForeignSlice> slices = std::exchange(thread.slices, {});
-      std::ranges::transform(slices, std::back_inserter(events), &ForeignSlice::in_trace);
+      ranges::transform(slices, std::back_inserter(events), &ForeignSlice::in_trace);
       append_lane(trace_, thread.id.number_or(i), std::move(name), first, slices.size());
     }
   }
@@ -466,8 +470,8 @@ void join_messages(Trace& trace) {
                       ends.sends.size(), ranks.first, ranks.second, ends.recvs.size()));
       continue;
     }
-    std::ranges::stable_sort(ends.sends, {}, begin_of);
-    std::ranges::stable_sort(ends.recvs, {}, begin_of);
+    ranges::stable_sort(ends.sends, {}, begin_of);
+    ranges::stable_sort(ends.recvs, {}, begin_of);
     for (std::size_t k = 0; k < ends.sends.size(); ++k) {
       const SliceId from = ends.sends[k], to = ends.recvs[k];
       trace.flows.push_back({from, to});
@@ -525,7 +529,7 @@ Trace merge_ranks(std::vector<LoadedTrace> files) {
   for (const LoadedTrace& file : files) earliest = std::min(earliest, base(file));
   merged.path = files[0].trace.path;
   const bool aligned = files[0].file.base_time_ns.has_value();
-  std::ranges::stable_sort(files, {}, [](const LoadedTrace& each) { return *each.file.rank; });
+  ranges::stable_sort(files, {}, [](const LoadedTrace& each) { return *each.file.rank; });
   NameTable names;
   for (LoadedTrace& file : files) {
     std::int64_t shift = 0, last = 0;
@@ -590,10 +594,10 @@ std::vector<Trace> load_traces(const std::vector<std::string>& paths, LoadProgre
                        "(`ringscope explain` reads dumps)");
     LoadedTrace file = load_file(path, paths.size() == 1, watched);
     const auto joins = [&](const std::vector<LoadedTrace>& group) {
-      return std::ranges::all_of(group,
-                                 [&](const LoadedTrace& other) { return of_one_job(file, other); });
+      return ranges::all_of(group,
+                            [&](const LoadedTrace& other) { return of_one_job(file, other); });
     };
-    auto group = std::ranges::find_if(groups, joins);
+    auto group = ranges::find_if(groups, joins);
     if (group == groups.end()) group = groups.emplace(groups.end());
     if (groups.size() > kMostRecordings)
       throw InputError(fmt::format("{}: recording {} given; accepted: up to {}, which are compared",
