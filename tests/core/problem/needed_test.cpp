@@ -47,19 +47,24 @@ std::set<Index> attended(const Mask& mask, const Partition& partition, int rank,
   return needed;
 }
 
+// Return the positions of the region's keys that needed_rows() names.
+std::set<Index> found_in(const Region& region) {
+  std::set<Index> found;
+  const bool is_apart = region.keys.stride() > 1;
+  for (int k = 0; k < (is_apart ? 2 : 1); ++k)
+    for (const Interval rows : needed_rows(region, k))
+      for (Index i = rows.first; i < rows.last; ++i)
+        found.insert(is_apart ? region.keys.runs[k].position(i) : region.keys.global_position(i));
+  return found;
+}
+
 TEST(NeededRows, AreThoseThatAnyQueryAttends) {
   for_cases([](const Mask& mask, const Partition& partition, const std::string& text) {
     for (int rank = 0; rank < partition.world_size; ++rank)
       for (int owner = 0; owner < partition.world_size; ++owner) {
         const Region region{mask, partition.rows_of(rank), partition.rows_of(owner)};
-        std::set<Index> found;
-        const bool is_apart = region.keys.stride() > 1;
-        for (int k = 0; k < (is_apart ? 2 : 1); ++k)
-          for (const Interval rows : needed_rows(region, k))
-            for (Index i = rows.first; i < rows.last; ++i)
-              found.insert(is_apart ? region.keys.runs[k].position(i)
-                                    : region.keys.global_position(i));
-        ASSERT_EQ(found, attended(mask, partition, rank, owner)) << text << " " << rank << owner;
+        ASSERT_EQ(found_in(region), attended(mask, partition, rank, owner))
+            << text << " " << rank << owner;
       }
   });
 }
@@ -77,7 +82,7 @@ TEST(NeededRows, OfQueriesThatAreDealtOutApart) {
           for (int rank = 0; rank < 2; ++rank)
             for (int owner = 0; owner < 2; ++owner) {
               const Region region{*mask, both.queries_of(rank), both.rows_of(owner)};
-              std::set<Index> attended, found;
+              std::set<Index> attended;
               Index pairs = 0;
               for (const Index i : positions_in(region.queries)) {
                 seen.insert(i);
@@ -87,13 +92,7 @@ TEST(NeededRows, OfQueriesThatAreDealtOutApart) {
                   ++pairs;
                 }
               }
-              const bool is_apart = region.keys.stride() > 1;
-              for (int k = 0; k < (is_apart ? 2 : 1); ++k)
-                for (const Interval rows : needed_rows(region, k))
-                  for (Index i = rows.first; i < rows.last; ++i)
-                    found.insert(is_apart ? region.keys.runs[k].position(i)
-                                          : region.keys.global_position(i));
-              ASSERT_EQ(found, attended)
+              ASSERT_EQ(found_in(region), attended)
                   << defined.name() << " " << name_of(kind) << " " << name_of(of_queries);
               ASSERT_EQ(region.pairs(), pairs);
             }
