@@ -67,21 +67,6 @@ __global__ void delta_of_rows(const T* dout, const float* out, float* delta, Ind
   }
 }
 
-// Grid: heads. A warp is enough for the rows of a head.
-__global__ void sink_gradient(BackwardStep step, const float* sink_logits, float* dsink_logits) {
-  const int head = static_cast<int>(blockIdx.x), lane = threadIdx.x;
-  double sum = 0;
-  for (int batch = 0; batch < step.shape.batch; ++batch)
-    for (int i = lane; i < step.shape.rows_q; i += 32) {
-      const std::int64_t row = row_index(step.shape, batch, head, i);
-      if (step.row_sum[row] == 0) continue;
-      const double p = exp(double{sink_logits[head]} - step.row_max[row]) / step.row_sum[row];
-      sum -= p * step.delta[row];
-    }
-  sum = sum_over_lanes(sum);
-  if (lane == 0) dsink_logits[head] = static_cast<float>(sum);
-}
-
 // Merge one row per warp, with lanes over head_dim.
 __global__ void merge(SoftmaxState into, SoftmaxState from, Index rows, int value_dim) {
   const int lane = threadIdx.x % 32;
@@ -169,12 +154,6 @@ void launch_delta(const void* dout, DType dtype, const float* out, float* delta,
     launch(delta_of_rows<T>, {blocks_for(rows, kWarps), kThreads}, stream,
            static_cast<const T*>(dout), out, delta, rows, value_dim);
   });
-}
-
-void launch_sink_gradient(const BackwardStep& step, const float* sink_logits, float* dsink_logits,
-                          cudaStream_t stream) {
-  launch(sink_gradient, {static_cast<unsigned>(step.shape.heads), 32}, stream, step, sink_logits,
-         dsink_logits);
 }
 
 void launch_merge(const SoftmaxState& into, const SoftmaxState& from, Index rows, int value_dim,

@@ -57,12 +57,6 @@ void launch_finish(const ForwardStep& step, cudaStream_t stream);
 void launch_delta(const void* dout, DType dtype, const float* out, float* delta, Index rows,
                   int value_dim, cudaStream_t stream);
 
-// Set dsink_logits[h] to -sum P delta over the rows of query head h in all batch entries, where P =
-// exp(sink_logits[h] - row_max) / row_sum is what the sink weighs in a row: its dP is 0, because it has
-// no value, so its dS is -P delta. Reads shape, row_max, row_sum and delta of `step`.
-void launch_sink_gradient(const BackwardStep& step, const float* sink_logits, float* dsink_logits,
-                          cudaStream_t stream);
-
 // Merge the states of other keys into `into`, for `rows` rows of value_dim values (core/attention/
 // online_softmax.h, merge): the factors are computed in f64, the outputs in f32.
 void launch_merge(const SoftmaxState& into, const SoftmaxState& from, Index rows, int value_dim,

@@ -1,9 +1,6 @@
 // Steps of today's models: values narrower than keys, a learned sink per head, fewer queries than keys.
 #include <gtest/gtest.h>
 
-#include <numeric>
-
-#include "cuda/kernels/row_kernels.h"
 #include "tests/cuda/guarded_array.h"
 #include "tests/cuda/ring_step_harness.h"
 
@@ -114,37 +111,6 @@ TEST(Sinks, AreAllThatARowWithoutKeysHas) {
         EXPECT_EQ(run.out[(head * 8 + i) * 16], 0.0f);
       }
   }
-}
-
-// The gradient is what sum(out dO) does when the sink moves.
-TEST(Sinks, GetTheGradientOfFiniteDifferences) {
-  if (skip_without_device({})) return;
-  StepCase tested{.batch = 2, .heads = 3, .seqlen = 70, .head_dim = 16, .mask = "causal"};
-  tested.sinks = {0.5f, -4, 6};
-  tested.head_dim_v = 24;
-  const Tensors<float> in = inputs_of(tested);
-  const ExactForward forward = exact_forward(tested, in);
-  const GuardedArray<float> row_max(forward.row_max), sinks(tested.sinks),
-      delta(delta_of(tested, in, forward));
-  const GuardedArray<double> row_sum(forward.row_sum);
-  GuardedArray<float> dsink(3);
-  BackwardStep step;
-  step.shape = {2, 3, 1, 70, 70, 16, 24};
-  step.row_max = row_max.data();
-  step.row_sum = row_sum.data();
-  step.delta = delta.data();
-  launch_sink_gradient(step, sinks.data(), dsink.data(), nullptr);
-  const std::vector<float> gradient = dsink.download();
-  EXPECT_TRUE(dsink.guards_intact());
-  const auto loss = [&](std::size_t head, float by) {
-    StepCase moved = tested;
-    moved.sinks[head] += by;
-    const ExactForward its = exact_forward(moved, in);
-    return std::inner_product(its.out.begin(), its.out.end(), in.dout.begin(), 0.0);
-  };
-  constexpr float kBy = 0x1p-10f;
-  for (std::size_t head = 0; head < 3; ++head)
-    EXPECT_NEAR(gradient[head], (loss(head, kBy) - loss(head, -kBy)) / (2 * kBy), 2e-5) << head;
 }
 
 }  // namespace
