@@ -44,7 +44,7 @@ int main() {
   for (std::size_t i = 0; i < in.k.size(); ++i) in.k[i] = std::cos(1.3f * static_cast<float>(i));
   in.v = in.k;
   AttentionOutputs outputs;
-  outputs.resize(problem.shape, false);
+  outputs.resize(problem.shape, output_tensors(/*backward=*/false));
   WholeInputs rows(problem.shape, in);
   WholeOutputs sink(problem.shape, outputs);  // ranks put rows of their own, at once
   ThreadRing threads(problem.world_size);
