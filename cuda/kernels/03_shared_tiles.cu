@@ -83,8 +83,10 @@ __device__ void attend(Storage<kDim>& shared, int local_row, int key0, RowInterv
   }
 }
 
+// Shared memory holds one block of the widest kind per multiprocessor, so it may have all registers
+// (0: let the compiler choose).
 template <int kDim>  // head_dim and value_dim() are at most that
-__global__ __launch_bounds__(kThreads) void shared_tiles(ForwardStep step) {
+__global__ __launch_bounds__(kThreads, kDim > 128 ? 1 : 0) void shared_tiles(ForwardStep step) {
   Storage<kDim>& shared = shared_memory<Storage<kDim>>();
   const StepShape& shape = step.shape;
   const int d = shape.head_dim, d_v = shape.value_dim();
