@@ -9,7 +9,8 @@ import queue
 import sys
 import threading
 import traceback
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -42,11 +43,13 @@ class Exercise:
         elif not good and self.wrong <= self.MOST_WRONG + 1:
             print("  WRONG " + what if self.wrong <= self.MOST_WRONG else "  ...")
 
-    def compare(self, good, what, yours, word, bound):
-        self.holds(what if good else f"{what}: yours {yours:.9g}, {word} {bound:.9g}", good)
+    def compare(self, good, what, yours, word, bound, why=""):
+        self.holds(what if good else f"{what}: yours {yours:.9g}, {word} {bound:.9g}{why}", good)
 
-    def near(self, what, yours, expected, tolerance):
-        self.compare(abs(yours - expected) <= tolerance, what, yours, "expected", expected)
+    def near(self, what, yours, expected, tolerance, why=""):
+        if np.isnan(yours):
+            why = why or ". NaN comes from a state that has met no key"
+        self.compare(abs(yours - expected) <= tolerance, what, yours, "expected", expected, why)
 
     def equal(self, what, yours, expected):
         self.near(what, yours, expected, 0)
@@ -122,6 +125,7 @@ class CountingRank(Rank):
         self.exchange = None  # what carries hops out instead of start_hop and finish_hop
         self.now = self.computed = self.bytes = self.link_free = 0
         self.started = deque()
+        self.met = Counter()  # how often each query and key, by their positions
 
     def scores(self, queries, rows, block, keys):
         if not isinstance(block, Block):
@@ -134,6 +138,7 @@ class CountingRank(Rank):
             raise RuntimeError(f"a tile of {tile} does not exist, or is too large")
         self.now += counts[0] * counts[1]
         self.computed += counts[0] * counts[1]
+        self.met.update(product(queries.positions[rows].tolist(), block.positions[keys].tolist()))
         return queries.q[rows] @ block.k[keys].T / np.sqrt(block.k.shape[1])
 
     def start_hop(self, message):
@@ -201,6 +206,10 @@ def score_run(exercise, ranks, par_bytes, par_wall, par_all, par_most):
 # ---
 # Problems.
 
+NO_DIVISION = "P is not divided by l"
+NO_DELTA = "delta is missing"
+DELTA_OF_SUMS = "delta is made of an out that is not divided by l"
+
 
 class Problem:
     def __init__(self, seqlen, causal, size=1):
@@ -208,15 +217,24 @@ class Problem:
         random = np.random.default_rng(1)
         self.q, self.k, self.v, self.dout = random.standard_normal((4, seqlen, DIM))
         self.q *= size
+        self.allowed = np.tri(seqlen, dtype=bool) | (not causal)
+        self.exact = self.attention()
+
+    def attention(self, mistake="", rows=slice(None), met=None):
+        """Return the output, and what these rows add to the gradients. `met`: pairs not masked."""
         scores = self.q @ self.k.T / np.sqrt(DIM)
-        if causal:
-            scores[~np.tri(seqlen, dtype=bool)] = NONE
-        p = np.exp(scores - scores.max(axis=1, keepdims=True))
-        p /= p.sum(axis=1, keepdims=True)
-        dp = self.dout @ self.v.T
-        ds = p * (dp - (p * dp).sum(axis=1, keepdims=True)) / np.sqrt(DIM)
-        self.exact = SimpleNamespace(
-            out=p @ self.v, dq=ds @ self.k, dk=ds.T @ self.q, dv=p.T @ self.dout
+        m = np.where(self.allowed, scores, NONE).max(axis=1, keepdims=True)
+        e = np.exp(scores - m)
+        l = (e * self.allowed).sum(axis=1, keepdims=True)
+        out = e * self.allowed @ self.v / l
+        p = e * (self.allowed if met is None else met) / (1 if mistake == NO_DIVISION else l)
+        delta = (self.dout * out).sum(axis=1, keepdims=True)
+        delta *= {NO_DELTA: 0, DELTA_OF_SUMS: l}.get(mistake, 1)
+        ds = p * (self.dout @ self.v.T - delta) / np.sqrt(DIM)
+        if met is not None:
+            out = p @ self.v / np.maximum(p.sum(axis=1, keepdims=True), 1e-300)
+        return SimpleNamespace(
+            out=out, dq=ds @ self.k, dk=ds[rows].T @ self.q[rows], dv=p[rows].T @ self.dout[rows]
         )
 
     def queries(self, at):
@@ -251,6 +269,97 @@ def ranks_text(count):
 def all_bytes(seqlen):
     """Return the bytes of K and V, or of their gradients, that a sequence has."""
     return seqlen * 2 * DIM * 8
+
+
+# ---
+# What a common mistake leaves behind. Each returns a sentence, or nothing.
+
+
+def who_met_whom(problem, met, rows):
+    for query in rows:
+        for key in np.flatnonzero(problem.allowed[query]).tolist():
+            times = met[query, key]
+            if times != 1:
+                often = {0: "never", 2: "twice"}.get(times, f"{times} times")
+                return f". Query {query} meets key {key} {often}"
+    return ""
+
+
+def pairs_met(problem, met):
+    pairs = np.zeros_like(problem.allowed)
+    pairs[tuple(np.array(list(met)).T)] = True
+    return pairs
+
+
+def why_carried_wrong(before, state, scores, values, expected):
+    if not isinstance(state, State) or np.shape(state.out) != expected.out.shape:
+        return ""
+    if np.isnan(state.l):
+        return ". NaN comes from -inf - -inf, where no key has been met"
+    if expected.l > 0 and np.allclose(state.out, expected.out / expected.l):
+        return ". out is divided by l, and should stay a sum"
+    p = np.exp(scores - expected.m)
+    lacks = {"l": np.isclose(state.l, before.l + p.sum())}
+    lacks["out"] = np.allclose(state.out, before.out + p @ values)
+    names = " and ".join(name for name in lacks if before.l > 0 and lacks[name])
+    return names and f". What {names} had before needs the factor exp(old m - new m)"
+
+
+def why_states_wrong(problem, met, rows, states):
+    """`rows` are the positions of the states."""
+    if all(state.l == 0 for state in states):
+        return ". No state has met a key"
+    why = who_met_whom(problem, met, rows)
+    if not why and error_of([state.out for state in states], problem.exact.out[rows]) < 1e-9:
+        why = ". The states are divided by l, and should stay sums"
+    unmasked = problem.attention(met=pairs_met(problem, met)).out
+    if not why and error_of(outputs_of(states), unmasked[rows]) < 1e-9:
+        why = ". Forbidden pairs of the tiles count, too"
+    return why
+
+
+def why_gradient_wrong(problem, met, which, at, yours):
+    """at[r] has the positions of rank r's rows, and yours[r] their gradients."""
+    n = len(at)
+
+    def is_that(gradients, to=0):
+        gradient = getattr(gradients, which)
+        return all(error_of(yours[r], gradient[at[(r + to) % n]]) < 1e-9 for r in range(n))
+
+    why = who_met_whom(problem, met, range(problem.seqlen))
+    if why:
+        return why
+    if is_that(problem.attention(met=pairs_met(problem, met))):
+        return ". Forbidden pairs of the tiles count, too"
+    for mistake in (NO_DIVISION, NO_DELTA, DELTA_OF_SUMS):
+        if is_that(problem.attention(mistake)):
+            return f". This comes out if {mistake}"
+    exact = vars(problem.exact)
+    for factor, text in ((0, "zeros"), (np.sqrt(DIM), "sqrt(d) times what they should be")):
+        if is_that(SimpleNamespace(**{name: factor * exact[name] for name in exact})):
+            return f". All are {text}"
+    for to in range(1, n):
+        if is_that(problem.exact, to):
+            return f". Rank 0 has that of rank {to}'s block, which isn't home yet"
+    for rows, name in ((at[0][-1:], "query"), (at[0][-TILE:], "tile")):
+        if n == 1 and is_that(problem.attention(rows=rows)):
+            return f". It is what the last {name} adds, not the sum"
+    shares = [getattr(problem.attention(rows=rows), which) for rows in at]
+    for lag in range(n):
+        if all(error_of(yours[r], shares[(r + lag) % n][at[r]]) < 1e-9 for r in range(n)):
+            return ". It is what one rank's queries add, not the sum over the ranks"
+    return ""
+
+
+def why_merged_wrong(found, parts):
+    """`parts` are the states of the ranks that hold keys."""
+    with np.errstate(all="ignore"):
+        out = found.out / found.l
+    if np.allclose(out, parts[0].out / parts[0].l):
+        return ". It is rank 0's part alone"
+    if np.allclose(out, sum(part.out for part in parts) / sum(part.l for part in parts)):
+        return ". The parts are added without their factors exp(m - new m)"
+    return ""
 
 
 # ---
@@ -289,11 +398,13 @@ def check_carry_on(exercise, mine):
             state, name = State(NONE, 0, np.zeros(2)), f"scores near {shift} in pieces of {piece}"
             for first in range(0, 7, piece):
                 to = min(first + piece, 7)
-                state = mine.carry_on(state, scores[first:to], values[first:to])
+                before, piece_of = state, (scores[first:to], values[first:to])
+                state = mine.carry_on(copy.deepcopy(before), *piece_of)
                 expected = state_of(scores[:to], values[:to])
                 if not is_same(state, expected):
                     both = f"yours {text_of(state)}, expected {text_of(expected)}"
-                    name += f", after {to} scores: m, l, out: {both}"
+                    why = why_carried_wrong(before, state, *piece_of, expected)
+                    name += f", after {to} scores: m, l, out: {both}{why}"
                     break
             exercise.holds(name, is_same(state, expected))
     none = State(NONE, 0, np.zeros(2))
@@ -311,20 +422,25 @@ def check_tiles(exercise, mine):
         ranks, failure = run_ranks(1, lambda rank: mine.attend(rank, queries, block, states))
         exercise.runs(name, failure)
         error = error_of(outputs_of(states), problem.exact.out)
-        exercise.near(f"{name}: error", error, 0, MOST_ERROR)
+        why = ""
+        if not error <= MOST_ERROR and not failure:
+            why = why_states_wrong(problem, ranks[0].met, at, states)
+        exercise.near(f"{name}: error", error, 0, MOST_ERROR, why)
         exercise.equal(f"{name}: pairs computed", ranks[0].computed, seqlen**2)
 
 
 def check_ring(exercise, name, problem, n, deal, attend, mine, backward=False, exchange=None):
     found = [{} for _ in range(n)]
+    at = [deal(r, n, problem.seqlen) for r in range(n)]
 
     def run(rank):
         rank.exchange = exchange
-        rows = deal(rank.number, n, problem.seqlen)
+        rows = at[rank.number]
         queries, own = problem.queries(rows), problem.block(rows)
         states = mine.ring_forward(rank, queries, own, attend)
-        found[rank.number]["out"] = outputs_of(states)
+        found[rank.number].update(out=outputs_of(states), states=states)
         if backward:
+            rank.met.clear()
             dq = np.zeros((len(rows), DIM))
             home = mine.ring_backward(rank, queries, own, states, dq)
             found[rank.number].update(dq=dq, dk=home.dk, dv=home.dv)
@@ -336,10 +452,17 @@ def check_ring(exercise, name, problem, n, deal, attend, mine, backward=False, e
         *((("dq", "dQ", 1e-11), ("dk", "dK", 1e-11), ("dv", "dV", 1e-11)) if backward else ()),
     ):
         exact = getattr(problem.exact, which)
-        errors = [
-            error_of(found[r].get(which, []), exact[deal(r, n, problem.seqlen)]) for r in range(n)
-        ]
-        exercise.near(f"{name}: error of {what}", max(errors, key=lambda e: (e != e, e)), 0, most)
+        yours = [found[r].get(which, []) for r in range(n)]
+        error = max(map(error_of, yours, (exact[rows] for rows in at)), key=lambda e: (e != e, e))
+        why = ""
+        if not error <= most and not failure:
+            met = sum((rank.met for rank in ranks), Counter())
+            if which == "out":
+                states = [state for each in found for state in each["states"]]
+                why = why_states_wrong(problem, met, np.concatenate(at), states)
+            else:
+                why = why_gradient_wrong(problem, met, which, at, yours)
+        exercise.near(f"{name}: error of {what}", error, 0, most, why)
     return ranks, failure
 
 
@@ -353,17 +476,24 @@ def check_interleaved(exercise, mine):
         for block in (keys, np.setdiff1d(np.arange(32), keys)):
             mine.attend_causal(rank, problem.queries(rows), problem.block(block), states)
 
-    exercise.runs(name, run_ranks(1, run)[1])
+    ranks, failure = run_ranks(1, run)
+    exercise.runs(name, failure)
     error = error_of(outputs_of(states), problem.exact.out[rows])
-    exercise.near(f"{name}: error", error, 0, MOST_ERROR)
+    why = ""
+    if not error <= MOST_ERROR and not failure:
+        why = why_states_wrong(problem, ranks[0].met, rows, states)
+    exercise.near(f"{name}: error", error, 0, MOST_ERROR, why)
 
 
 def check_deal(exercise, mine):
     for ranks in (1, 2, 3, 4):
-        dealt = np.sort(np.concatenate([mine.positions_of(r, ranks, 48) for r in range(ranks)]))
-        good = np.array_equal(dealt, np.arange(48))
-        name = f"{ranks_text(ranks)}: every position once"
-        exercise.holds(name + ("" if good else f", but there are {dealt.tolist()}"), good)
+        dealt = [mine.positions_of(r, ranks, 48) for r in range(ranks)]
+        count = Counter(np.concatenate(dealt).tolist())
+        wrong = [position for position in range(48) if count[position] != 1]
+        why = f", but {wrong[0]} is there {count[wrong[0]]} times" if wrong else ""
+        if any(np.any(np.diff(rows) <= 0) for rows in dealt):
+            why = why or ", but they don't grow"
+        exercise.holds(f"{ranks_text(ranks)}: every position once{why}", not why)
 
 
 def check_exchange(exercise, mine):
@@ -376,7 +506,8 @@ def check_exchange(exercise, mine):
         ranks, failure = run_ranks(count, run)
         exercise.runs(name, failure)
         right = [(r - 1) % count for r in range(count)]
-        exercise.holds(f"{name}: brings the previous rank's message", got == right)
+        why = "" if got == right else f", but rank 0 gets that of {got[0]}"
+        exercise.holds(f"{name}: brings the previous rank's message{why}", got == right)
         sends = max(rank.now for rank in ranks) / (128 * TICKS_PER_BYTE)
         exercise.at_most(f"{name}: {sends:.0f} sends one after another", sends, 3)
         if failure:
@@ -401,7 +532,10 @@ def check_decode(exercise, mine, causal):
         ranks, failure = run_ranks(count, run)
         exercise.runs(name, failure)
         error = error_of(outputs_of(found), causal.exact.out[[last]])
-        exercise.near(f"{name}: error", error, 0, MOST_ERROR)
+        scores = causal.q[last] @ causal.k.T / np.sqrt(DIM)
+        held = [contiguous(r, holders, causal.seqlen) for r in range(holders)]
+        parts = [state_of(scores[rows], causal.v[rows]) for rows in held]
+        exercise.near(f"{name}: error", error, 0, MOST_ERROR, why_merged_wrong(found[0], parts))
     # 7 states of 6 numbers; 22 keys on the rank that has most; three messages one after another.
     rounds = (max(rank.now for rank in ranks) - 22) / (48 * TICKS_PER_BYTE)
     exercise.at_most("decode, 8 ranks: messages one after another", rounds, 3)
@@ -452,8 +586,9 @@ def check(step, mine):
             return exercise.finish()
         deal = mine.positions_of
         ran, _ = check_ring(exercise, "zigzag, 4 ranks", causal, n, deal, attend, mine)
-        most = max(rank.computed for rank in ran)
-        exercise.equal("zigzag: ticks of the rank with most work", most, of_all / n)
+        ticks = [rank.computed for rank in ran]
+        name = "zigzag: ticks of the rank with most work"
+        exercise.near(name, max(ticks), of_all / n, 0, f". The ranks have {ticks}")
         if step == 8:
             score_run(exercise, ran, bytes_forward, of_all / n, of_all, of_all / n)
     if comes(9, 8):
@@ -490,5 +625,17 @@ def load(step, folder):
     return SimpleNamespace(**names)
 
 
+def main(step, folder):
+    try:
+        return check(step, load(step, folder))
+    except Exception as error:  # of the learner's code
+        line = traceback.extract_tb(error.__traceback__)[-1]
+        name, number = Path(line.filename).name, line.lineno
+        if isinstance(error, SyntaxError):
+            name, number, error = Path(error.filename).name, error.lineno, error.msg
+        print(f"  WRONG {name}, line {number}: {error}\nnot yet")
+        return 1
+
+
 if __name__ == "__main__":
-    sys.exit(check(int(sys.argv[1]), load(int(sys.argv[1]), sys.argv[2])))
+    sys.exit(main(int(sys.argv[1]), sys.argv[2]))
