@@ -2,11 +2,13 @@
 generator, and publishes what it made. All of that happens in WORK (build/site-work); DIR changes when the site is whole."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
 from base64 import b64encode
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -64,8 +66,20 @@ def write_viewer(script, out):
     shutil.copy(ROOT / "app/site/figures.js", out)
 
 
+def print_cheat_sheet(page):
+    """Print it beside its page, as a PDF, where there is a Chromium. Return whether it is there."""
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    pdf = page.with_suffix(".pdf")
+    with TemporaryDirectory() as profile:
+        command = [browser, "--headless", "--disable-gpu", "--no-pdf-header-footer", f"--user-data-dir={profile}", f"--print-to-pdf={pdf}"]
+        root = ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium's sandbox refuses root
+        if browser:
+            subprocess.run([*command, *root, page.as_uri()], capture_output=True, timeout=120)
+    return pdf.is_file()
+
+
 def build(program, work):
-    """Make the site in `work`/html. Return that folder, and whether the viewer is in it."""
+    """Make the site in `work`/html. Return that folder, and what is left out of it."""
     shutil.rmtree(work, ignore_errors=True)
     documents, recorded, made = work / "documents", work / "recorded", work / "html"
     subprocess.run([program, "site", "--recordings", recorded], check=True)
@@ -78,24 +92,28 @@ def build(program, work):
     for name, picture in pictures.items():
         shutil.copy(picture, made / "viewer" / name)
     write_recordings(recorded, made / "recordings")
+    left_out = ""
     if script.is_file():
         write_viewer(script, made / "viewer")
-    return made, script.is_file()
+    else:
+        left_out += ", without emscripten: pictures in place of the viewer"
+    if not print_cheat_sheet(made / "lessons/cheat_sheet.html"):
+        left_out += ", without Chromium: no PDF of the cheat sheet"
+    return made, left_out
 
 
 def main(program, folder, work=ROOT / "build/site-work"):
     try:
         own_files(folder)  # refuse before work begins
-        made, has_viewer = build(program, Path(work))
+        made, left_out = build(program, Path(work).resolve())
         count = publish(made, folder)
     except Refused as refused:
         print(f"ringscope: {refused}", file=sys.stderr)
         return 2
-    except (subprocess.CalledProcessError, OSError) as error:
+    except (subprocess.SubprocessError, OSError) as error:
         print(f"ringscope: site '{folder}': {error}", file=sys.stderr)
         return 3
-    words = "" if has_viewer else ", without emscripten: pictures in place of the viewer"
-    print(f"{count} files{words}. Open {Path(folder).resolve() / 'index.html'}")
+    print(f"{count} files{left_out}. Open {Path(folder).resolve() / 'index.html'}")
     return 0
 
 

@@ -6,6 +6,7 @@ import hashlib
 import os
 import posixpath
 import re
+import shutil
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
@@ -148,6 +149,15 @@ def test_lessons_have_mathematics_code_questions_and_contents(site, pages):
     for name in pages:
         for formula in re.findall(r"<math.*?</math>", (site / name).read_text(), re.S):
             assert "\\" not in formula, f"{name} shows TeX: {formula}"
+
+
+def test_the_cheat_sheet_is_one_page_of_a4(site):
+    if not shutil.which("chromium"):
+        pytest.skip("no chromium here")
+    pdf = (site / "lessons/cheat_sheet.pdf").read_bytes()
+    assert re.findall(rb"/Count (\d+)", pdf) == [b"1"]
+    width, height = re.search(rb"/MediaBox \[0 0 (\S+) (\S+)\]", pdf).groups()
+    assert (round(float(width)), round(float(height))) == (595, 842)
 
 
 def test_search_knows_the_text(site):
