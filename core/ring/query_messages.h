@@ -51,13 +51,14 @@ class QueryMessages {
   Completion move(const Ends& ends, Payload payload, T* base, Index row_bytes,
                   std::initializer_list<Completion> after) {
     std::byte* const bytes = reinterpret_cast<std::byte*>(base);
-    const auto size = [&](int owner) {
-      return row_values(problem_.params, problem_.query_rows(owner)) * row_bytes;
+    const auto held = [&](int owner, Index at) {
+      return Held{owner, bytes + at * row_bytes,
+                  row_values(problem_.params, problem_.query_rows(owner)) * row_bytes};
     };
-    const int sent = ends.send_owner, brought = ends.recv_owner;
+    // A rank may have no queries at all, as most have none in a decode.
     return comm_.exchange(
-        hop_of(pass_, payload, ends.step, {sent, bytes + ends.send_at * row_bytes, size(sent)},
-               {brought, bytes + ends.recv_at * row_bytes, size(brought)}, {Way::ring, to_, from_}),
+        without_empty_halves(hop_of(pass_, payload, ends.step, held(ends.send_owner, ends.send_at),
+                                    held(ends.recv_owner, ends.recv_at), {Way::ring, to_, from_})),
         after);
   }
 

@@ -8,11 +8,11 @@
 namespace ringscope {
 
 extern const Scheme kRing, kBidirectional, kMultiRing, kPassQ, kAllgather, kUlysses, kHybrid,
-    kTwoLevel, kMesh, kGroupcast;
+    kTwoLevel, kMesh, kGroupcast, kTree;
 
 inline constexpr const Scheme* kSchemes[] = {&kRing,      &kBidirectional, &kMultiRing, &kPassQ,
                                              &kAllgather, &kUlysses,       &kHybrid,    &kTwoLevel,
-                                             &kMesh,      &kGroupcast};
+                                             &kMesh,      &kGroupcast,     &kTree};
 
 // Return what is held of the largest share of the heads, of `shares` in all, without any buffers: the first
 // share where whole kv heads are shared out, otherwise one of a kv head with the fewest members.

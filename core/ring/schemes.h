@@ -12,9 +12,11 @@ using ForwardLoop = decltype(ring_forward);
 using BackwardLoop = decltype(ring_backward);
 
 ForwardLoop allgather_forward, two_level_forward, multi_ring_forward, pass_q_forward,
-    hybrid_forward, ulysses_chunks_forward, mesh_forward, needed_forward, groupcast_forward;
+    hybrid_forward, ulysses_chunks_forward, mesh_forward, needed_forward, groupcast_forward,
+    tree_forward;
 BackwardLoop allgather_backward, two_level_backward, multi_ring_backward, pass_q_backward,
-    hybrid_backward, ulysses_chunks_backward, mesh_backward, needed_backward, groupcast_backward;
+    hybrid_backward, ulysses_chunks_backward, mesh_backward, needed_backward, groupcast_backward,
+    tree_backward;
 
 // Return the local row at which part `part` of a block begins, and a part as positions: what each of the
 // rings of a multi-ring carries. Rows that alternate between two runs are cut at even rows, so that every

@@ -41,9 +41,8 @@ class DrawnRuns {
                                std::to_string(static_cast<int>(job.shape.seqlen) - half)}));
     job.partition = kAllPartitions[below(4)];
     std::vector<std::string> schemes = {
-        "ring",          "ring",      "ring",
-        "allgather",     "ulysses",   "pass-q",
-        "bidirectional", "groupcast", "mesh:1x" + std::to_string(n)};
+        "ring",   "ring",          "ring",      "allgather", "ulysses",
+        "pass-q", "bidirectional", "groupcast", "tree",      "mesh:1x" + std::to_string(n)};
     if (n % 2 == 0)
       schemes.insert(schemes.end(), {"two-level:2", "hybrid:2", "mesh:2x" + std::to_string(n / 2)});
     if (n > 2) schemes.insert(schemes.end(), {"multi-ring:2", "allgather:2"});

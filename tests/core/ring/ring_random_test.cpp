@@ -75,7 +75,7 @@ class Draw {
   // Any scheme that the ranks and heads allow; a ring and a gathering in half of the cases.
   std::string scheme(const AttentionShape& shape, int n) {
     if (chance(0.5)) return std::string(name_of(one_of(kRunSchemes)));
-    std::vector<std::string> schemes{"bidirectional", "pass-q", "groupcast"};
+    std::vector<std::string> schemes{"bidirectional", "pass-q", "groupcast", "tree"};
     for (int rings = 1; rings <= most_rings(n); ++rings)
       schemes.push_back("multi-ring:" + std::to_string(rings));
     if (n <= shape.num_heads) schemes.push_back("ulysses");

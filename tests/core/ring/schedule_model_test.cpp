@@ -50,6 +50,7 @@ std::vector<std::string> schemes_of(int n) {
                                    "allgather:2",
                                    "ulysses",
                                    "groupcast",
+                                   "tree",
                                    "ring, causal",
                                    "ring, causal+window:5",
                                    "ring, window:3",

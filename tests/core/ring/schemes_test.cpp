@@ -64,6 +64,7 @@ constexpr SchemeCase kSchemeCases[] = {
     {"multi-ring:2", 6},  {"multi-ring:4", 5},  {"multi-ring:3", 8},  {"multi-ring:6", 7},
     {kNeededRing, 2},     {kNeededRing, 3},     {kNeededRing, 8},     {kNeededRing, 1},
     {"groupcast", 2},     {"groupcast", 3},     {"groupcast", 8},     {"groupcast", 1},
+    {"tree", 2},          {"tree", 3},          {"tree", 7},          {"tree", 8},
 };
 
 class SchemesOnThreads : public testing::TestWithParam<SchemeCase> {};
@@ -144,6 +145,7 @@ TEST(SchemesOnEvenRanks, SendWhatTheirFilesSay) {
       {"allgather", 3 * others, others * kv, others * (kv + dkv)},
       {"allgather:2", 6 * others, others * kv, others * (kv + dkv)},
       {"pass-q", 4 * n + 6 * others, others * q + n * state, others * (q + dout + rows) + n * dq},
+      {"tree", 10 * others, others * (q + state), others * (q + dout + rows + dq)},
       {"ulysses", 7 * others, share * (q + kv + out + lse), share * (dout + dq + dkv)},
       {"ulysses:2", 2 * 13 * others, share * (q + kv + state),
        share * (q + dout + kv + rows + dq + dkv)},
@@ -175,7 +177,7 @@ TEST(SchemeNames, AreReadAndPrinted) {
   Problem job{.shape = {1, 4, 4, 16, 8}, .world_size = 8};
   for (const char* name :
        {"ring", "bidirectional", "multi-ring:3", "pass-q", "allgather", "allgather:2", "ulysses",
-        "ulysses:2", "hybrid:2", "two-level:4", "mesh:2x4"})
+        "ulysses:2", "hybrid:2", "two-level:4", "mesh:2x4", "tree"})
     EXPECT_EQ(with_scheme(job, name).scheme_name(), name);
   for (const char* name :
        {"", "rings", "ring:2", "hybrid", "hybrid:", "hybrid:0", "hybrid:-2", "hybrid:2x",

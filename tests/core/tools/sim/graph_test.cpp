@@ -152,7 +152,7 @@ TEST(Graph, RefusesTooManyRanksAndTasks) {
 // What refuses a job before its graph is made doesn't refuse jobs whose graph can be made.
 TEST(Graph, HasTheExpectedTasks) {
   for (const char* scheme : {"ring", "bidirectional", "multi-ring:3", "pass-q", "allgather:2",
-                             "hybrid:2", "two-level:2", "groupcast", "ulysses", "mesh:2x4"})
+                             "hybrid:2", "two-level:2", "groupcast", "tree", "ulysses", "mesh:2x4"})
     for (const bool backward : {false, true}) {
       Problem job = job_of(8, backward);
       job.shape.num_heads = job.shape.num_heads_kv = 8;
