@@ -328,15 +328,19 @@ void QueryRow::take_apart() {
   });
 }
 
-Guess QueryRow::merged() const {
+Guess QueryRow::merged(const std::function<double(int owner)>& times) const {
   Guess guess;
   double m = kMinusInf, l = 0;
   Values acc(q.size());
-  for (const RowPart& part : owner_parts) m = std::max(m, part.m);
-  for (const RowPart& part : owner_parts) {
-    if (part.l == 0) continue;
-    l += std::exp(part.m - m) * part.l;
-    add_to(acc, std::exp(part.m - m), part.acc);
+  std::vector<std::pair<double, const RowPart*>> met;
+  for (int owner = 0; owner < std::ssize(owner_parts); ++owner)
+    if (const double count = times ? times(owner) : 1; count > 0 && owner_parts[owner].l != 0)
+      met.emplace_back(count, &owner_parts[owner]);
+  for (const auto& [count, part] : met) m = std::max(m, part->m);
+  for (const auto& [count, part] : met) {
+    const double weight = count * std::exp(part->m - m);
+    l += weight * part->l;
+    add_to(acc, weight, part->acc);
   }
   finish_row(m, l, acc, guess);
   return guess;
@@ -393,6 +397,8 @@ Guess guess_of(const Hypothesis& hypothesis, const QueryRow& row) {
   Guess guess;
   if (hypothesis.query)
     hypothesis.query(row, guess);
+  else if (hypothesis.blocks && !hypothesis.pairs && !hypothesis.weigh)
+    guess = row.merged([&](int owner) { return hypothesis.blocks(row.place.rank, owner); });
   else if (hypothesis.pairs || hypothesis.blocks || hypothesis.weigh)
     guess = changed_by(hypothesis, row).merged();
   return guess;

@@ -148,8 +148,8 @@ struct QueryRow {
   // Compute the scores again, from q, the keys and the scale; and the parts, from the scores.
   void rescore();
   void take_apart();
-  // Return what all parts together make: out and lse.
-  Guess merged() const;
+  // Return what all parts together make, each counted so often (empty: once): out and lse.
+  Guess merged(const std::function<double(int owner)>& times = {}) const;
 };
 
 // A row of dk and dv. Shares are what the queries of one head and rank add to it.
@@ -213,9 +213,15 @@ struct Hypotheses : std::vector<Hypothesis> {
   }
 };
 
+// Return a . b, summed in parts that a processor can add up side by side.
 inline double dot_of(const double* a, const double* b, Index width) {
-  double sum = 0;
-  for (Index c = 0; c < width; ++c) sum += a[c] * b[c];
+  constexpr Index kParts = 8;
+  double parts[kParts] = {}, sum = 0;
+  const Index whole = width / kParts * kParts;
+  for (Index c = 0; c < whole; c += kParts)
+    for (Index i = 0; i < kParts; ++i) parts[i] += a[c + i] * b[c + i];
+  for (Index c = whole; c < width; ++c) sum += a[c] * b[c];
+  for (const double part : parts) sum += part;
   return sum;
 }
 Values scaled(Values values, double factor);
