@@ -156,20 +156,20 @@ void add_sums(const Knowledge& known, Hypotheses& table) {
                   guess.out = Values(row.q.size(), kNan);
                   if (of_lse) guess.lse = kNan;
                 });
-  for (const bool all : {true, false})
-    add(Mistake::mean_instead_of_sum, 1,
-        all ? "out is the mean of the blocks' outputs"
-            : "out is the mean of the outputs of the blocks with keys",
-        [all](const QueryRow& row, Values& out, double) {
+  for (const auto& [how, divides, all] :
+       {std::tuple{"out is the sum of the blocks' outputs", false, true},
+        std::tuple{"out is the mean of the blocks' outputs", true, true},
+        std::tuple{"out is the mean of the outputs of the blocks with keys", true, false}})
+    add(Mistake::merge_without_weights, 1, how,
+        [divides = divides, all = all](const QueryRow& row, Values& out, double) {
           std::ranges::fill(out, 0.0);
-          int count = 0;
+          double parts = all ? static_cast<double>(row.owner_parts.size()) : 0;
           for (const RowPart& part : row.owner_parts) {
             if (part.l == 0) continue;
-            ++count;
             add_to(out, 1 / part.l, part.acc);
+            if (!all) ++parts;
           }
-          const auto parts = all ? static_cast<int>(row.owner_parts.size()) : std::max(count, 1);
-          out = scaled(out, 1.0 / parts);
+          if (divides) out = scaled(out, 1 / std::max(parts, 1.0));
         });
   add(Mistake::mean_instead_of_sum, 1, "the sum over the ranks is divided by their number",
       [n = known.ranks()](const QueryRow&, Values& out, double) { out = scaled(out, 1.0 / n); });

@@ -84,6 +84,9 @@ const MistakeFacts& facts_of(Mistake mistake) {
       {"sink-counted-per-rank",
        "A learned sink is counted with every block. Add exp(sink) to the row sum once, on one rank "
        "or after the last step."},
+      {"merge-without-weights",
+       "Outputs of blocks are added up, or averaged, as if all weighed the same. Merge each by "
+       "exp(block_lse - lse), or carry row_max and row_sum from block to block."},
       {"mean-instead-of-sum",
        "Parts are averaged where they are to be added. Look for an all-reduce with the mean,"
        " or a division by the number of ranks or heads."},

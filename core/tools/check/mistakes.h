@@ -47,7 +47,8 @@ enum class Mistake {
   mask_in_dealt_order,         // the mask of a query is that of its place among the ranks' rows
   keys_never_rotate,           // the ranks of a hybrid meet the keys of their own group alone
   sink_counted_per_rank,       // a learned sink is counted with every block
-  // Those that follow are made in the backward pass, except that a mean may also be taken of outputs.
+  merge_without_weights,  // blocks' outputs are added up, or averaged, as if all weighed the same
+  // Those that follow are made in the backward pass.
   mean_instead_of_sum,     // parts are averaged where they are to be added
   gradient_one_hop_short,  // dK and dV stop one hop before their owner
   dk_last_share_only,      // dK, or dK and dV, hold the last rank's share instead of the sum
