@@ -222,7 +222,7 @@ CLAIM(C78, TheSumIsNotTheLse, wrong, "S1", "part two, 7 (the comments on what is
   const double truth = distance(s1_backward(inputs(), Way::by_lse), of_naive());
   return {"l_acc, which the forward returns for the backward, is the row-wise lse.",
           "It is the sum of exp(score - m), as the listing computes it and its backward uses it. "
-          "The lse is m + log(l). With P = exp(S - l) a gradient is off by {0} here.",
+          "The lse is m + log(l). With P = exp(score - l) a gradient is off by {0} here.",
           {Figure("largest error of a gradient with l in the place of lse, f64",
                   distance(s1_backward(inputs(), Way::sum_for_lse), of_naive()), at_least(0.1),
                   {"lse", truth}, 0)}};

@@ -43,13 +43,13 @@ CLAIM(C19, LastOverFirstIsTwoNMinusOne, holds_if, "S1", "part one, 5.2") {
     const Problem job = causal(n, 4096, partition);
     return pairs_of_rank(job, n - 1) / pairs_of_rank(job, 0);
   };
-  // S1's sums are c(2s - c + 1)/2 over c(c + 1)/2.
+  // S1's sums are c(2S - c + 1)/2 over c(c + 1)/2.
   const auto by_sums = [](double n) { return (2 * n * 4096 - 4096 + 1) / (4096 + 1); };
   return {
       "With contiguous causal ranks the last one has about 2N times the work of the first, 16 "
       "times for 8 ranks.",
       "2N - 1 times, since half of the last rank's own block is masked: {0} for 8 ranks and {1} "
-      "for 2. S1's sums, c(2s - c + 1)/2 over c(c + 1)/2, say the same; rounding the first to s^2 "
+      "for 2. S1's sums, c(2S - c + 1)/2 over c(c + 1)/2, say the same; rounding the first to S^2 "
       "/ N, as if nothing of that block were masked, is what makes 2N. For many ranks the "
       "difference does not matter.",
       {Figure("last over first rank, 8 ranks of 4,096 rows", ratio(8, kContiguous),
@@ -165,7 +165,7 @@ CLAIM(C24, BalancedRanksHaveTheMean, holds_if, "S1", "part one, 6.2; part two, 2
     return most;
   };
   return {
-      "Folded, every rank has s(s+1)/2 / N pairs, near-perfect balance.",
+      "Folded, every rank has S(S+1)/2 / N pairs, near-perfect balance.",
       "This is exact for an even number of folds, and for 2N chunks as well. An odd number leaves "
       "the last fold without a partner, in which neighbouring ranks differ by a pair: a rank is "
       "off the mean by up to (N - 1) / 2, however long the sequence. Totals alone don't show that "

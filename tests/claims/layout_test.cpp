@@ -70,7 +70,8 @@ CLAIM(C25, ChunksAreContiguousFoldsHardly, holds_if, "S1", "part one, 6.4") {
       "Zig-zag keeps a GPU's tokens closer together than striping: they come in pairs of "
       "neighbours.",
       "This is true of 2N chunks: runs of {1} positions on average, so copies of 512 KiB (128 "
-      "values of 2 bytes a row), and {2} of the computed 128 x 128 tiles on the mask's edge. S1's "
+      "values of 2 bytes per row), and {2} of the computed 128 x 128 tiles on the mask's edge. "
+      "S1's "
       "own formula, folding, has neighbours on its first and last rank only: runs of {0} on "
       "average, copies of 256 or 512 bytes, and {3} of the tiles on the edge, as striping has.",
       {Figure("mean run of consecutive positions, folded, 8 ranks of 4,096 rows", run_length(kFold),
@@ -103,7 +104,7 @@ CLAIM(C26, ZigzagIsTheNameOfTwoPartitions, ambiguous, "S1", "part one, 6.1; part
       "ones.",
       "It is a usable partition, called fold here. What most implementations call zig-zag cuts the "
       "sequence into 2N chunks and gives rank r the chunks r and 2N - 1 - r. The two are the same "
-      "for two folds, s = 2N, and on {1} of 4 ranks for 16 positions. Both are balanced (C24); C25 "
+      "for two folds, S = 2N, and on {1} of 4 ranks for 16 positions. Both are balanced (C24); C25 "
       "has the difference.",
       {Figure("ranks of 4 that hold the same rows, 8 positions", same_rows(8, kFold, kZigzag),
               exactly(4), {"striped against 2N chunks", same_rows(8, kStriped, kZigzag)},

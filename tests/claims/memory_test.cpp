@@ -25,7 +25,7 @@ CLAIM(C34, S0CountsSixTensors, holds_if, "S0", "Memory Complexity") {
       "A rank of c rows holds 6 d c values, 12 d c bytes in 16 bits: Q, the output, the K and V at "
       "hand, and the K and V coming in.",
       "This is true where the output is kept in 16 bits. An output that is summed up in f32, as it "
-      "must be (C46), makes it {2} d c bytes here, besides a few numbers a row.",
+      "must be (C46), makes it {2} d c bytes here, besides a few numbers per row.",
       {Figure("values over d c", ring_values_of_s0(job.shape, job.max_rows()) / values, exactly(6),
               {"nothing coming in",
                (ring_values_of_s0(job.shape, job.max_rows()) - 2 * values) / values},
@@ -41,14 +41,15 @@ CLAIM(C35, SixBchAreValues, wrong, "S3", "entry 4") {
   const AttentionShape shape{1, 32, 32, 1'000'000, 128};
   const double values = ring_values_of_s0(shape, 31'250), unit = query_values(shape, 31'250);
   return {
-      "A device of a ring needs 6 b c h bytes a layer, 0.77 GB for a million tokens of width 4,096 "
+      "A device of a ring needs 6 b c H d bytes per layer, 0.77 GB for a million tokens of width "
+      "4,096 "
       "on 32 devices; the 6 stands for Q, K, V and the running maximum, sum and output.",
-      "6 b c h is the number of values; in 16 bits they take {0} GB. And the 6 is Q, the output, "
-      "and K and V twice: what S3 lists makes {1} tensors and two numbers a row and head, and "
+      "6 b c H d is the number of values; in 16 bits they take {0} GB. And the 6 is Q, the output, "
+      "and K and V twice: what S3 lists makes {1} tensors and two numbers per row and head, and "
       "leaves out the block that is coming in.",
-      {Figure("GB a layer on one of 32 devices", values * 2 / 1e9, near(1.536, 1e-9),
+      {Figure("GB per layer on one of 32 devices", values * 2 / 1e9, near(1.536, 1e-9),
               {"a value taken for a byte", values / 1e9}, 0.768),
-       Figure("tensors of b c h values in S3's list: Q, K, V, running output",
+       Figure("tensors of b c H d values in S3's list: Q, K, V, running output",
               (values - 2 * unit) / unit, exactly(4),
               {"the incoming K and V counted", values / unit}, 6)}};
 }
@@ -104,7 +105,7 @@ CLAIM(C52, NRanksHoldNTimesTheContextOfTwo, holds_if, "S3", "Section 9, Key quan
   return {"N devices take sequences up to N times as long as one.",
           "From two ranks on the longest sequence grows with their number: 64 ranks hold {0} times "
           "that of 2. One rank alone needs no block that comes in, so 64 ranks hold {1} times its "
-          "sequence (1 GB a rank, 32 heads of 128, bf16).",
+          "sequence (1 GB per rank, 32 heads of 128, bf16).",
           {Figure("longest sequence, 64 ranks over 2", ring(64) / ring(2), near(32, 0.05),
                   {"all K and V gathered",
                    longest(64, scheme_named("allgather")) / longest(2, scheme_named("allgather"))},
@@ -121,8 +122,8 @@ CLAIM(C54, DoubleBufferingCostsAThird, wrong, "S0, S4",
   const double one = 4 * query_values(shape, 65536), ring = ring_values_of_s0(shape, 65536.0 / 8);
   return {
       "On a ring, each of N devices needs 1/N of a single device's memory, or less.",
-      "By S0's own account one device holds Q, K, V and the output, 4 d s values, and a rank of "
-      "the ring 6 d s / N, because a second K and V are coming in. That is N / 1.5 times less, {0} "
+      "By S0's own account one device holds Q, K, V and the output, 4 d S values, and a rank of "
+      "the ring 6 d S / N, because a second K and V are coming in. That is N / 1.5 times less, {0} "
       "times for 8 ranks. N times less takes a single buffer, and then there is no overlap. Where "
       "a matrix of scores is written out, the saving is more than N-fold (C43), but S0 claims it "
       "for flash attention too.",

@@ -68,7 +68,8 @@ CLAIM(C01, NaiveScoresAreQuadratic, holds, "S0, S3", "S0, Attention and Memory; 
   return {
       "Scores and their softmax have a row and a column for every position, so twice the sequence "
       "takes four times the memory in naive attention.",
-      "The two matrices of 512 positions take {0} bytes a head in f32, and {1} times that at twice "
+      "The two matrices of 512 positions take {0} bytes per head in f32, and {1} times that at "
+      "twice "
       "the length, counted by the allocator of an attention that computes one after the other. "
       "Attended tile by tile, all that a rank holds, Q, K, V and output included, grows {3} times "
       "from 4,096 to 8,192 positions.",
@@ -86,9 +87,9 @@ CLAIM(C01, NaiveScoresAreQuadratic, holds, "S0, S3", "S0, Attention and Memory; 
 
 CLAIM(C36, NaiveScoresScaleWithHeadsNotWidth, wrong, "S3", "entry 4") {
   return {
-      "Vanilla attention takes 2 b h S^2 bytes, which for h = 4,096 and a million tokens are 8 PB "
-      "a layer.",
-      "There is one matrix of scores a head, not one for every value of the width: with 32 heads "
+      "Vanilla attention takes 2 b H d S^2 bytes, which for H d = 4,096 and a million tokens are 8 "
+      "PB per layer.",
+      "There is one matrix of scores per head, not one for every value of the width: with 32 heads "
       "{0} TB.",
       {Figure("TB of scores in 16 bits, a million tokens, 32 heads",
               score_matrix_bytes({1, 32, 32, 1'000'000, 128}, 2) / 1e12, exactly(64),

@@ -26,9 +26,10 @@ CLAIM(C30, HiddenFromFOverBRowsOn, holds_if, "S0, S3", "S0, Arithmetic Complexit
   return {
       "A step computes 4 d c^2 / F seconds and sends 4 c d / B, so communication hides when c >= F "
       "/ B.",
-      "This is true for a full mask, 2-byte values, as many kv heads as heads, and B one way. Then "
+      "This is true for a full mask, 2-byte values, as many KV heads as query heads, and B one "
+      "way. Then "
       "an A100 with 300 GB/s needs {2} rows. A balanced causal mask halves the work and doubles "
-      "that ({3}); 4-byte values double it; grouped heads divide it ({5} with 8 kv heads for 32).",
+      "that ({3}); 4-byte values double it; grouped heads divide it ({5} with 8 KV heads for 32).",
       {Figure("microseconds to send a block, c = 1,000, d = 128, 300 GB/s",
               1e6 * hop_seconds(job_of(1, 1, 8000, 8), rates, Pass::forward, c),
               near(1e6 * 4 * c * d / 300e9, 1e-9), {"K alone", 1e6 * 2 * c * d / 300e9},
@@ -44,7 +45,7 @@ CLAIM(C30, HiddenFromFOverBRowsOn, holds_if, "S0, S3", "S0, Arithmetic Complexit
               {"full mask", threshold(full(), rates)}, ratio),
        Figure("full mask, f32", threshold(f32, rates), near(2 * ratio, 1e-6),
               {"bf16", threshold(full(), rates)}, ratio),
-       Figure("full mask, 8 kv heads for 32", threshold(job_of(32, 8, 65536, 8), rates),
+       Figure("full mask, 8 KV heads for 32", threshold(job_of(32, 8, 65536, 8), rates),
               near(ratio / 4, 1e-6),
               {"K and V repeated for every query head", threshold(full(), rates)}, ratio)}};
 }
@@ -55,7 +56,7 @@ CLAIM(C31, S1CountsOneOfTwoProducts, wrong, "S1", "part two, 7.1") {
   const double compute = compute_seconds(full(), s1, Pass::forward, claimed * claimed);
   const double hop = hop_seconds(full(), s1, Pass::forward, claimed);
   return {
-      "A step computes 2 c^2 d FLOPs a head, so c >= F sizeof / B, about 1,024 tokens on an A100 "
+      "A step computes 2 c^2 d FLOPs per head, so c >= F e / B, about 1,024 tokens on an A100 "
       "with 600 GB/s.",
       "Q K^T and P V are two products, 4 c^2 d: half of that, {0} tokens, hides the hop, and at "
       "S1's threshold computing takes {1} times as long as sending. (S1's formula gives 1,040, not "
@@ -115,8 +116,8 @@ CLAIM(C40, MillionTokensTakeSixSecondsARank, wrong, "S4", "part 3, Communication
   return {
       "A million tokens on 8 GPUs: communication takes 0.04 s at 200 GB/s, and computing 1 to 2 s "
       "at the H100's 312 TFLOP/s.",
-      "K and V are two: {0} s. A rank computes 4 (n/P) n d FLOPs, {1} s in all and {2} s a round; "
-      "S4's formula, (n/P)^2 d, gives {3} s. 312 TFLOP/s is an A100, an H100 has {4}. That "
+      "K and V are two: {0} s. A rank computes 4 c S d FLOPs, {1} s in all and {2} s per round; "
+      "S4's formula, c^2 d, gives {3} s. 312 TFLOP/s is an A100, an H100 has {4}. That "
       "communication hides is true.",
       {Figure("s that a rank sends", sent, near(0.0717, 1e-4), {"K alone", sent / 2}, 0.04),
        Figure("s that a rank computes", rank, near(6.56, 0.01),
@@ -131,7 +132,7 @@ CLAIM(C40, MillionTokensTakeSixSecondsARank, wrong, "S4", "part 3, Communication
 }
 
 // Return how long a ring of n takes, over the n that it computes. Blocks take 1 to compute and
-// `hop` to send, under a full mask, with two KV buffers a rank. On `slow` links a hop takes 2.
+// `hop` to send, under a full mask, with two KV buffers per rank. On `slow` links a hop takes 2.
 double stretch(int n, double hop, int slow = 0, double hop_jitter = 0) {
   const Problem job = job_of(1, 1, 1000 * n, n);
   Machine machine;
@@ -154,7 +155,8 @@ CLAIM(C51, SlowestLinkSetsThePace, holds, "S3",
   return {
       "A ring is as fast as its slowest link, and jitter has to be absorbed by blocks larger than "
       "the threshold.",
-      "Simulated with two buffers a rank: one link of 8 that takes twice a step's computing costs "
+      "Simulated with two buffers per rank: one link of 8 that takes twice a step's computing "
+      "costs "
       "as much as 8 such links, because every block but one has to pass it. With hops that take "
       "1.2 times their nominal time on average, by chance (exponentially), blocks at the threshold "
       "cost {1} more time on 16 ranks, and blocks twice as large {2}.",
@@ -216,11 +218,11 @@ CLAIM(C72, SoftmaxWorkGrowsWithTheScores, wrong, "S0", "Arithmetic Complexity") 
   return {"A step's softmax, with maximum and sum, takes 2 c d operations.",
           "Every score of the block has its exp: {0} of them at c = 4,096, and as many "
           "subtractions, additions and comparisons; 2 c d, for rescaling A, comes on top. S0's "
-          "conclusion stands, since even 4 operations a score are {1} of the FLOPs of the two "
+          "conclusion stands, since even 4 operations per score are {1} of the FLOPs of the two "
           "products (but exps are far slower than those).",
           {Figure("exps of a step, c = 4,096", scores, exactly(c * c),
                   {"one for each value of A, twice", 2 * c * d}, 2 * c * d),
-           Figure("4 operations a score over the products' FLOPs",
+           Figure("4 operations per score over the products' FLOPs",
                   4 * scores / flops_of_pairs(job.shape, scores, Pass::forward), near(1 / d, 1e-12),
                   {"one product in multiply-adds",
                    16 * scores / flops_of_pairs(job.shape, scores, Pass::forward)},

@@ -125,7 +125,7 @@ CLAIM(C15, NMinusOneHopsShowEveryBlockToEveryRank, holds, "S2", "Core Idea, 5") 
   both.backward = true;
   const auto gradient_hops = events_of(recorded_run(both), 3, Lane::send, Payload::dkv).size();
   return {"After N - 1 passes every rank has seen every KV block.",
-          "It has, with {1} messages a rank for 8 ranks. A gradient needs one hop more, to get "
+          "It has, with {1} messages per rank for 8 ranks. A gradient needs one hop more, to get "
           "home (C16).",
           {Figure("blocks that a rank of 8 attended in a recorded run",
                   static_cast<double>(owners.size()), exactly(8),
@@ -162,13 +162,13 @@ CLAIM(C45, PositionsAreNeverSent, holds, "S1", "part two, 12.3") {
 }
 
 CLAIM(C61, QueriesStayAtHome, wrong, "S0", "Putting it together, below the first picture") {
-  // With 4 query heads for a kv head, a travelling Q would show in the bytes.
+  // With 4 query heads for a KV head, a travelling Q would show in the bytes.
   const auto run = recorded_run(config_of(4, 1, 64, 4, 4));
   const double row = 3 * 16 * 4 * 4.0;  // a head's bytes in three hops
   return {"While it computes, GPU 1 sends Q1 and V1 to GPU 2.",
           "It sends K1 and V1, as S0's other sentences have it; queries stay where they are. (It "
           "is a slip of the pen.)",
-          {Figure("bytes sent over those of K and V, 4 query heads a kv head",
+          {Figure("bytes sent over those of K and V, 4 query heads per KV head",
                   bytes_sent(run, 1) / (2 * row), exactly(1),
                   {"Q and V sent", (4 * row + row) / (2 * row)}, (4 + 1) / 2.0)}};
 }

@@ -114,12 +114,12 @@ CLAIM(C04, CarriedUpdateIsExact, holds_if, "S0", "Safe softmax") {
       "the "
       "sum of its exps. The printed formula has V_j, which is off by {1} in this example, and no "
       "sum: "
-      "with one exp a block l is too small, and the output off by {2}.",
+      "with one exp per block l is too small, and the output off by {2}.",
       {Figure("error with V_(j+1), 40 keys in 4 blocks, f64", carried_error(row, 0, true),
               at_most(1e-14), {"no rescaling", carried_error(row, 0, false)}, 0, Shown::bound),
        Figure("error with V_j, as printed", carried_error(row, 1, true), at_least(1e-3),
               {"V_(j+1)", carried_error(row, 0, true)}, 0),
-       Figure("error with one exp a block in l", carried_error(row, 0, true, 1), at_least(1e-3),
+       Figure("error with one exp per block in l", carried_error(row, 0, true, 1), at_least(1e-3),
               {"the block's sum", carried_error(row, 0, true)}, 0)}};
 }
 

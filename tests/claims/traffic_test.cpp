@@ -23,9 +23,10 @@ CLAIM(C27, RingAndAllGatherMoveTheSame, holds_if, "S1", "part one, 3.2, 4.4 and 
   const Problem job = job_of(32, 32, 65536, 8);
   // S1 counts N messages for the ring (4.4) and N - 1 blocks for the all-gather (3.2).
   return {
-      "A ring moves the same volume as an all-gather: 2 s d b n_h values a rank, one block in each "
+      "A ring moves the same volume as an all-gather: 2 b S H d values per rank, one block in each "
       "of N steps.",
-      "They are the same if the ring's last step sends nothing: N - 1 messages a rank, (N-1)/N of "
+      "They are the same if the ring's last step sends nothing: N - 1 messages per rank, (N-1)/N "
+      "of "
       "all K and V, as S1 itself counts for the all-gather. With N messages, as its 4.4 counts, it "
       "would be N / (N - 1) of that, and the last one would bring every block back to its owner "
       "for nothing.",
@@ -45,7 +46,7 @@ CLAIM(C27, RingAndAllGatherMoveTheSame, holds_if, "S1", "part one, 3.2, 4.4 and 
 
 CLAIM(C29, VolumeIsIndependentOfNOnlyForARank, holds_if, "S2", "Complexity Analysis") {
   const double share = bytes_in_all(64) / 64 / kv_bytes();
-  return {"The communication volume is O(S D) in total, whatever the number of ranks.",
+  return {"The communication volume is O(S d) in total, whatever the number of ranks.",
           "This is true of one rank: it sends (N-1)/N of all K and V, {0} with 64 ranks. Over all "
           "ranks it grows with N - 1: {1} times as much with 64 ranks as with 2.",
           {Figure("what a rank of 64 sends over all K and V", share, {0.98, 1},
@@ -62,13 +63,13 @@ CLAIM(C48, GroupedHeadsSendTheirShare, holds, "S1, S3", "S1, part two, 12.3; S3,
     return traffic_of(job_of(32, heads_kv, 65536, 8), 0).forward_bytes;
   };
   return {
-      "With grouped heads only the kv heads go round the ring.",
-      "They do, and the bytes fall by the ratio of the heads: {0} with 2 kv heads for 8, measured.",
-      {Figure("bytes sent in a recorded run, 2 kv heads for 8 over 8 for 8", grouped / all,
+      "With grouped heads only the KV heads go round the ring.",
+      "They do, and the bytes fall by the ratio of the heads: {0} with 2 KV heads for 8, measured.",
+      {Figure("bytes sent in a recorded run, 2 KV heads for 8 over 8 for 8", grouped / all,
               exactly(2.0 / 8), {"K and V repeated for every query head", grouped * 4 / all},
               2.0 / 8),
-       Figure("by formula, 1 kv head for 32", closed_form(1) / closed_form(32), exactly(1.0 / 32),
-              {"4 kv heads", closed_form(4) / closed_form(32)}, 1.0 / 32)}};
+       Figure("by formula, 1 KV head for 32", closed_form(1) / closed_form(32), exactly(1.0 / 32),
+              {"4 KV heads", closed_form(4) / closed_form(32)}, 1.0 / 32)}};
 }
 
 }  // namespace
