@@ -151,16 +151,10 @@ void lesson_02(Page& page) {
                numbers({-std::log(16), 16}));
 
   // ## Checks
-  page.equal("exp fits a float up to 88", largest, 88);
   page.at_most("A sum of d products is about √d in size", off, 0.05);
-  page.check("By the formula, scores of 128 give NaN", std::isnan(plain_softmax(large)[2]));
-  page.equal("Two scores of 88.5 lose all weights", shown(plain_softmax(close)),
-             "0.000, 0.000, 0.000");
   page.equal("Scores 1, 2, 3 weigh 0.090, 0.245, 0.665", shown(plain_softmax(small)),
              "0.090, 0.245, 0.665");
   page.equal("Scores of 126, 127, 128 weigh the same", shown(mended), "0.090, 0.245, 0.665");
-  page.equal("A row without keys has no weights", shown(safe({none, none, none})),
-             "0.000, 0.000, 0.000");
   page.at_most("exp(score - lse) is the weight",
                std::abs(std::exp(128 - lse) - static_cast<double>(mended[2])), 1e-6);
 

@@ -98,16 +98,16 @@ void lesson_03(Page& page) {
   // Why one factor there, and two here? New keys are measured against the new m at once, so only the
   // old sums need one. Of two states, either may have the smaller m. Outputs that are already divided by
   // l always need two. Part a is Σ exp(s - lse of a) v over its own keys, and the whole needs
-  // Σ exp(s - lse) v. So part a is multiplied by exp(lse of a - lse), part b by exp(lse of b - lse), and
-  // because lse is over all keys, these weights add up to 1.
+  // Σ exp(s - lse) v. Part a is therefore multiplied by exp(lse of a - lse), and part b by
+  // exp(lse of b - lse). Because lse is over all keys, these weights add up to 1.
   const PartOfKeys early = over_keys(0, 2), rest = over_keys(2, 4), whole = over_keys(0, 4);
   const double of_early = std::exp(early.lse - whole.lse), of_rest = std::exp(rest.lse - whole.lse);
   page.value("weights of the outputs of the two halves", numbers({of_early, of_rest}, 3));
 
   // ## A key without a value
   //
-  // gpt-oss has a learned number s per head, whose exp(s) joins every row's sum: a key with score s and
-  // value 0, carried on once:
+  // gpt-oss learns a number s per head, a **sink**, and adds exp(s) to l in every row. That is a key with
+  // score s and value 0, carried on once:
   //-
   RowState<double> with_sink = row;
   std::vector<double> dimmed = out_accum;
@@ -115,9 +115,9 @@ void lesson_03(Page& page) {
   carry_on<double>(with_sink, dimmed, {&sink, 1}, &nothing);
   page.value("with a sink of 2", fixed(dimmed[0] / with_sink.row_sum, 3));
 
-  // out = N / L, where s is in L alone, as exp(s). So out changes by -N exp(s) / L² = -p out, with the
-  // sink's weight p = exp(s) / L, and its gradient is -Σ p (dO · out) over all rows. (Lesson 11's
-  // sinks are others.)
+  // In out = out_accum / l the sink is in l alone. If s rises, l rises at the rate exp(s), and by the
+  // quotient rule out falls at the rate p out, where p = exp(s) / l is the sink's weight. The gradient of
+  // s is thus -Σ p (dO · out) over all rows. (Lesson 11's sinks are others.)
   //
   // ## What it costs to remember
   //
@@ -170,7 +170,7 @@ void lesson_03(Page& page) {
                std::abs(out_accum[0] / row.row_sum - at_once), 1e-12);
   page.at_most("Two and two merged give the same",
                std::abs(merged_accum[0] / merged.row_sum - at_once), 1e-12);
-  page.at_most("So do outputs that are weighted by their lse",
+  page.at_most("Outputs that are weighted by their lse give it, too",
                std::abs(of_early * early.out + of_rest * rest.out - at_once), 1e-12);
   page.equal("After two keys the output is 18.81", fixed(accum_after_two / after_two.row_sum, 2),
              "18.81");
@@ -181,8 +181,9 @@ void lesson_03(Page& page) {
   // Here your own ring begins, in the folder `my_ring` at the top of the clone, which git ignores.
   // `./ringscope lesson 3 --check` makes `my_ring/03_online_softmax.h` there from a stub. Write
   // `carry_on` in it, also for forbidden keys and scores of 1,000, and check again. `--hint 1` to `3`
-  // help, `--take ours` goes on from our version, `--take stub` starts over. `--check --python` checks
-  // your steps in Python. Those in C++ share a header, with `dot(a, b)`, `add(a, factor, b)` and:
+  // help, `--take ours` goes on from our version, `--take stub` starts over. With `--check --python` you
+  // write in Python, and [given.py](../my_ring/python/given.py) has the names that the following pages
+  // show. Steps in C++ share a header, with `dot(a, b)`, `add(a, factor, b)` and:
   page.region("lessons/my_ring/given.h", "states");
 }
 

@@ -67,14 +67,13 @@ void lesson_07(Page& page) {
   // The kernels count pairs, too. In runs of 4,096 tokens they counted:
   const AttentionInputs in = random_inputs(four.shape);
   Table runs({"ranks", "N / (2N - 1)", "counted in a run", "slowest rank / mean"});
-  double off = 0, counted_at_8 = 0;
+  double off = 0;
   for (const int n : {1, 2, 4, 8}) {
     const RunSummary counted =
         summarize(run_on_threads(ring_job(1, 4096, n, "causal"), in).recording);
     runs.row(n, percent(n / (2.0 * n - 1)), percent(counted.balance_ceiling),
              fixed(counted.imbalance, 3));
     keep_larger(off, std::abs(counted.balance_ceiling - n / (2.0 * n - 1)));
-    counted_at_8 = counted.balance_ceiling;
   }
   page.table(runs);
 
@@ -114,8 +113,6 @@ void lesson_07(Page& page) {
 
   // ## Checks
   page.equal("6 of 16 meetings are empty", std::count(meetings.begin(), meetings.end(), '.'), 6);
-  page.equal("Rank 0 has nothing at step 1", predicted_pairs(four, 0, 1), 0);
-  page.equal("Rank 3 has a full block at step 1", predicted_pairs(four, 3, 1), 1024 * 1024);
   page.at_most("Runs of 1, 2, 4 and 8 ranks agree with N / (2N - 1)", off, 2e-3);
   //-
   Scenario eight = on_8("ring", 8 * 32768, 32, 32, "NVLink4");
@@ -124,7 +121,6 @@ void lesson_07(Page& page) {
       simulate({.job = eight.job, .pace = Pace::buffers}, work_of(eight), machine_of(eight)).ranks;
   page.check("Of eight ranks, 1 to 3 end before rank 0",
              ranks[1].end_s == ranks[3].end_s && ranks[3].end_s < ranks[0].end_s);
-  page.equal("At eight ranks, 53.3 % by count", percent(counted_at_8), "53.3 %");
 
   // ## Exercise
   //

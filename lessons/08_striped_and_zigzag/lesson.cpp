@@ -56,16 +56,16 @@ void lesson_08(Page& page) {
   const AttentionInputs in = random_inputs(striped.shape);
   Table runs({"ranks", "contiguous: balance ceiling", "striped: balance ceiling", "times faster",
               "2 - 1/N"});
-  double worst = 1, gain_at_8 = 0, off = 0;
+  double worst = 1, off = 0;
   for (const int n : {2, 4, 8}) {
     const auto ceiling = [&](PartitionKind kind) {
       return summarize(run_on_threads(job(kind, n), in).recording).balance_ceiling;
     };
     const double before = ceiling(PartitionKind::contiguous),
                  after = ceiling(PartitionKind::striped);
-    gain_at_8 = after / before;
-    runs.row(n, percent(before), percent(after, 2), fixed(gain_at_8, 2), fixed(2 - 1.0 / n, 2));
-    keep_larger(off, std::abs(gain_at_8 - (2 - 1.0 / n)));
+    runs.row(n, percent(before), percent(after, 2), fixed(after / before, 2),
+             fixed(2 - 1.0 / n, 2));
+    keep_larger(off, std::abs(after / before - (2 - 1.0 / n)));
     worst = std::fmin(worst, after);
   }
   page.table(runs);
@@ -132,16 +132,14 @@ void lesson_08(Page& page) {
   Table deals({"partition", "pairs of the slowest rank / mean", "balance ceiling, step by step",
                "tiles of the slowest rank"});
   std::vector<double> ceilings;
-  std::vector<Index> tiles;
   for (const auto kind : {PartitionKind::contiguous, PartitionKind::striped, PartitionKind::fold,
                           PartitionKind::zigzag}) {
     const RunSummary summary = summarize(run_on_threads(job(kind, 8), in).recording);
     ceilings.push_back(summary.imbalance > 1.001 ? 0 : summary.balance_ceiling);
     Problem longer = job(kind, 8);
     longer.shape.seqlen = 8 * 4096;
-    tiles.push_back(tiles_of_slowest_rank(longer, 128));
     deals.row(std::string(name_of(kind)), fixed(summary.imbalance, 4),
-              percent(summary.balance_ceiling, 2), tiles.back());
+              percent(summary.balance_ceiling, 2), tiles_of_slowest_rank(longer, 128));
   }
   const Partition uneven{PartitionKind::zigzag, 1003, 8};
   page.table(deals);
@@ -159,7 +157,6 @@ void lesson_08(Page& page) {
   page.equal("The triangles differ by 1,024 pairs",
              predicted_pairs(striped, 2, 1) - predicted_pairs(striped, 1, 3), 1024);
   page.check("Striped reaches more than 99.8 % at 2, 4 and 8 ranks", worst > 0.998);
-  page.equal("At eight ranks it is 1.87 times faster, by count", fixed(gain_at_8, 2), "1.87");
   page.at_most("Counts are 2 - 1/N, but for diagonals", off, 0.01);
   page.at_most("The output is that of the contiguous ring", error, 2e-6);
   page.equal("Rank 3 meets half of rank 1's block", predicted_pairs(zigzag, 3, 2), 1024 * 1024 / 2);
@@ -167,8 +164,6 @@ void lesson_08(Page& page) {
              ceilings[2] > 0.99 && ceilings[3] > 0.99);
   page.check("Of 1,003 tokens rank 4 has 125 and rank 5 has 126",
              uneven.rows_of(4).size() == 125 && uneven.rows_of(5).size() == 126);
-  page.check("Tiles: contiguous 7,696, striped 4,224, zigzag 4,112",
-             tiles[0] == 7696 && tiles[1] == 4224 && tiles[3] == 4112);
 
   // ## Exercise
   //

@@ -18,12 +18,12 @@
 //     dS = P ∘ (dP - delta)  how much each score matters
 //     dQ = scale dS K        dK = scale dSᵀ Q
 //
-// *delta* is one number per row. The third line needs a reason. A weight is a quotient, Pⱼ = eⱼ / l
-// with eⱼ = exp(sⱼ) and l = Σ eⱼ. If sᵢ rises, eᵢ and l both rise at the rate eᵢ. By the quotient
+// *delta* is one number per row. The third line needs a reason. A weight is a quotient, Pⱼ = wⱼ / l
+// with wⱼ = exp(sⱼ) and l = Σ wⱼ. If sᵢ rises, wᵢ and l both rise at the rate wᵢ. By the quotient
 // rule
 //
-//     Pᵢ changes by  (eᵢ l - eᵢ eᵢ) / l²  =  Pᵢ (1 - Pᵢ)
-//     Pⱼ changes by  (0 · l - eⱼ eᵢ) / l²  =  Pᵢ (0 - Pⱼ)       every other j
+//     Pᵢ changes by  (wᵢ l - wᵢ wᵢ) / l²  =  Pᵢ (1 - Pᵢ)
+//     Pⱼ changes by  (0 · l - wⱼ wᵢ) / l²  =  Pᵢ (0 - Pⱼ)       every other j
 //
 // A change of Pⱼ changes the loss dPⱼ times as much. Altogether, sᵢ changes it by Pᵢ (dPᵢ - Σⱼ Pⱼ dPⱼ),
 // and delta is that sum: the mean of the row's dP, weighted by P.

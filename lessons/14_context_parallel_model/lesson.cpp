@@ -117,7 +117,7 @@ void lesson_14(Page& page) {
   // The mean of means is right when all ranks have the same number of rows (16 are 4, 4, 4, 4), and
   // wrong otherwise (10 are 3, 3, 2, 2). An optimizer such as Adam hides a constant factor (lesson 15).
   // Always right: add up the ranks' gradients and, for a mean, divide by the count of all rows. The loss
-  // itself is off as well. Let ten losses fall from 3.4 to 1.0, on 3, 3, 2 and 2 rows: -
+  // itself is off as well. Let ten losses fall from 3.4 to 1.0, on 3, 3, 2 and 2 rows:
   const std::vector<double> falling = {3.4, 2.9, 2.5, 2.2, 2.0, 1.8, 1.6, 1.4, 1.2, 1.0};
   const double mean = mean_of(falling), means = mean_of_means(falling, {3, 3, 2, 2});
   page.value("their mean, and the mean of the ranks' means", numbers({mean, means}));
@@ -174,8 +174,6 @@ void lesson_14(Page& page) {
   page.check("By local rows four keys seem to be at distance 0, by positions one",
              at_distance_0[0] == 4 && at_distance_0[1] == 1);
   page.equal("Nothing else is sent", all, of_attention + of_weights);
-  page.check("Sums divided by 4 are off by 3/4", std::abs(off_by[0] - 0.75) < 1e-4);
-  page.equal("A mean of means changes the loss, too", numbers({mean, means}), "2.00, 1.88");
   page.check("A mean of means needs equal shares", off_by[4] < 1e-5 && off_by[5] > 0.01);
   page.at_most("Sums over the count of all need no condition", off_by[7], 1e-5);
   page.at_most("Losses are the same on one, two and four ranks", apart, 1e-4);

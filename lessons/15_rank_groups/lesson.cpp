@@ -169,7 +169,6 @@ void lesson_15(Page& page) {
                small.members(6, kGradientAxes).size());
 
   // ## Checks
-  page.equal("Rank 21 has index 2 along CP", own[Axis::context], 2);
   page.check("Data's 16 groups are each on two nodes",
              placement(world, Axis::data, 8) == GroupPlacement{0, 16});
   page.equal("NVLink4 is nine times as fast",

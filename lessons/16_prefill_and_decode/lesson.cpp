@@ -21,11 +21,11 @@ namespace ringscope::lessons::chapter_16 {
 void lesson_16(Page& page) {
   // ## How much each byte is used
   //
-  // A query meets each number of K in one multiplication and one addition, and each of V too. If g
-  // query heads share a KV head, what is read once serves g of them:
+  // A query meets each number of K in one multiplication and one addition, and each of V too. H query
+  // heads share G KV heads, so what is read once serves H/G of them. A number has e bytes:
   //
-  //     FLOPs per byte = 2 · queries · g / bytes per number
-  page.predict("Decode in bf16, g = 4. How many FLOPs per byte read?", "FLOPs", 2.0 * 1 * 4 / 2);
+  //     FLOPs per byte = 2 · queries · (H/G) / e
+  page.predict("Decode in bf16, H/G = 4. How many FLOPs per byte read?", "FLOPs", 2.0 * 1 * 4 / 2);
 
   const Gpu gpu = find_gpu("H100");  // its data sheet says how much it could do meanwhile:
   Table roofline({"", "FLOPs per byte", "the " + gpu.name + " could do", "of its peak, at most"});
@@ -34,9 +34,9 @@ void lesson_16(Page& page) {
     const double could = gpu.peak_flops(dtype) / gpu.memory_bytes_per_s.value();
     roofline.row(what, flops, std::round(could), percent(std::min(1.0, flops / could)));
   };
-  add("decode, f32, g = 4", DType::f32, 1, 4);
-  add("decode, 16 bits, g = 4", DType::bf16, 1, 4);
-  add("prefill, 16 bits, g = 4, 4,096 queries", DType::bf16, 4096, 4);
+  add("decode, f32, H/G = 4", DType::f32, 1, 4);
+  add("decode, bf16, H/G = 4", DType::bf16, 1, 4);
+  add("prefill, bf16, H/G = 4, 4,096 queries", DType::bf16, 4096, 4);
   page.table(roofline);
 
   // Decode leaves the arithmetic waiting: it is **bound by bandwidth**. The prefill is not, since

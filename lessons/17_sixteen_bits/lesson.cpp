@@ -162,11 +162,6 @@ void lesson_17(Page& page) {
                double{round_to(DType::bf16, 600)});
 
   // ## Checks
-  page.equal("bf16 stops at 256, f16 at 2,048",
-             count_up(DType::bf16, 10000) + 10000 * count_up(DType::f16, 10000),
-             256.0 + 10000 * 2048.0);
-  page.check("f16 has no 70,000", std::isinf(round_to(DType::f16, 70000)));
-  page.equal("36.881 becomes 37", double{round_to(DType::bf16, 36.881f)}, 37);
   page.check(
       "With 8 and 64 blocks, merging in bf16 does the most harm",
       drift[1][2] == std::ranges::max(drift[1]) && drift[2][2] == std::ranges::max(drift[2]));

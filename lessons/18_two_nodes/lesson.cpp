@@ -67,9 +67,9 @@ void lesson_18(Page& page) {
   // each GPU the crossing hides. A flat ring can't use those cards, because only one rank of a node
   // ever sends out.
   //
-  // Two levels also send fewer blocks from node to node, though with many nodes hardly fewer. With M
-  // nodes of G ranks, a node sends a block at each of the MG - 1 hops of a flat ring, and G blocks at
-  // each of M - 1 crossings of two levels. Counted in simulations:
+  // Two levels also send fewer blocks from node to node, though with many nodes hardly fewer. If N ranks lie
+  // on M nodes, a node sends a block at each of the N - 1 hops of a flat ring, and N/M blocks at each of the
+  // M - 1 crossings of two levels. Counted in simulations:
   //-
   const auto sent_by_node = [&](Scenario s, int nodes, int ranks_per_node) {
     s.job.nodes = nodes;
@@ -81,7 +81,7 @@ void lesson_18(Page& page) {
         blocks += e.lane == Lane::send && e.dst >= ranks_per_node;
     return blocks;
   };
-  Table crossing({"", "flat: MG - 1", "two levels: (M - 1)G"});
+  Table crossing({"", "flat: N - 1", "two levels: (M - 1) · N/M"});
   for (const auto& [nodes, ranks] : {std::pair(2, 4), std::pair(8, 8)})
     crossing.row(fmt::format("{} nodes of {}", nodes, ranks), sent_by_node(ring, nodes, ranks),
                  sent_by_node(two_level, nodes, ranks));
@@ -165,8 +165,6 @@ void lesson_18(Page& page) {
   page.predict("From which length on do both take equally long?", "tokens", tokens);
 
   // ## Checks
-  page.equal("Two nodes of four: 7 blocks cross, or 4",
-             sent_by_node(ring, 2, 4) * 10 + sent_by_node(two_level, 2, 4), 74);
   page.check("A step that is longer than the slow hop hides it", same > 0.99 && same < 1.01);
   page.equal("Flat, it is seven slow hops and a step", fixed(1e3 * flat, 3),
              fixed(1e3 * (7 * slow + step), 3));
@@ -175,7 +173,6 @@ void lesson_18(Page& page) {
   page.check("With two buffers, a run with jitter takes almost a quarter less than in step",
              chance[1] < 0.78 * chance[0] && chance[1] > 0.75 * chance[0]);
   page.check("and six more buffers next to nothing", chance[3] > 0.95 * chance[1]);
-  page.equal("No buffer helps against a straggler", fixed(always[3], 2), "1.25");
 }
 
 }  // namespace ringscope::lessons::chapter_18

@@ -150,11 +150,8 @@ void lesson_21(Page& page) {
                "%", 50);
 
   // ## Checks
-  page.check("In 8 layers there are 32 attention kernels and 24 SendRecv per rank",
-             total(fine[1], "flash").first == 32 && total(fine[1], "SendRecv").first == 24);
   page.check("The good one's victims don't show its overlap, which is complete",
              good[2] == 1 && good[0] < 0.8 && good[1] < 0.8 && good[3] < 0.8);
-  page.check("The careless one has none", overlapped(careless[2]) == 0);
   page.check("The slow rank has the shortest transfers, 20 µs each, and it alone",
              std::ranges::min(sending) == 480 && sending[2] == 480 &&
                  std::ranges::count(sending, 480) == 1);

@@ -9,7 +9,7 @@
 // ## Register tiles
 //
 // In lesson 22 a thread that owned four rows read each key once for all of them. It can own several
-// keys as well: for r rows and c keys it reads r + c numbers in each of the d columns, and makes r · c
+// keys as well: for r rows and k keys it reads r + k numbers in each of the d columns, and makes r · k
 // products. The results stay in its registers: they are a **register tile**. A tile of 1 x 1 reads 8
 // bytes per product, one of 8 x 8 reads 4 (8 + 8) / 64 = 1. But it takes 64 of a thread's 255 registers,
 // so tiles can't keep growing.

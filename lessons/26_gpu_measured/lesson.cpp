@@ -21,17 +21,17 @@ void lesson_26(Page& page) {
     double tflops;
   };
   const std::vector<Step> steps = {
-      {"01_naive", "three kernels, and S in memory between them (lesson 1)", 1.5},
-      {"02_online_softmax", "S is never stored: a warp per row (3)", 1.0},
+      {"01_naive", "three kernels, and the scores in memory between them (lesson 1)", 1.5},
+      {"02_online_softmax", "scores are never stored: a warp per row (3)", 1.0},
       {"03_shared_tiles", "32 rows share K and V in shared memory (22)", 10.3},
-      {"04_register_tiles", "rectangles of S and O in registers (23)", 27.2},
+      {"04_register_tiles", "rectangles of scores and outputs in registers (23)", 27.2},
       {"05_tensor_cores", "`mma` on swizzled tiles (23, 24)", 358},
       {"06_hopper", "TMA and `wgmma`, a producer and consumers (23, 25)", 582},
       {"07_hopper_overlap", "softmax beside the next product (25)", 692}};
   //+
   page.predict(
-      "01 reaches 1.5 TFLOP/s. 02 doesn't store S any more, so it moves far fewer bytes. What does "
-      "it reach?",
+      "01 reaches 1.5 TFLOP/s. 02 doesn't store scores any more, so it moves far fewer bytes. What "
+      "does it reach?",
       "TFLOP/s", steps[1].tflops);
   Table ladder({"kernel", "idea", "TFLOP/s", "times the one before"});
   Drawing speeds;
@@ -61,8 +61,7 @@ void lesson_26(Page& page) {
   // time. A simulation said that turns cost 2 % at most. In its first run on an H100 (commit f85c4667,
   // 2026-11-26) kernel 11 took 7,000 clocks per visit (350 TFLOP/s), and 5,000 without turns.
   page.predict(
-      "By NVIDIA's figures an SM makes 4,096 operations per clock. How many clocks do the "
-      "five "
+      "By NVIDIA's figures an SM makes 4,096 operations per clock. How many clocks do the five "
       "products of a visit take, 64 queries and 128 keys with head_dim 128?",
       "clocks", 5 * 2.0 * 64 * 128 * 128 / 4096);
 

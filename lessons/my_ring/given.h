@@ -97,10 +97,12 @@ class Rank {
   virtual Message finish_hop() = 0;
   // hops]
 
+  // [sends
   // Send, and wait until `to` has received it.
   virtual void send(int to, const Message& message) = 0;
   // Wait until `from` sends.
   virtual Message receive(int from) = 0;
+  // sends]
 };
 
 using Attend = std::function<void(Rank&, const Queries&, const Block&, std::vector<State>&)>;
