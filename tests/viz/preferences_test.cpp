@@ -14,8 +14,13 @@ namespace ringscope::viz {
 namespace {
 
 Preferences unusual() {
-  return {Theme::light, ColorBy::kind,         1234,
-          567,          {0.25f, 0.5f, 0.125f}, {"/a b.json", "/\"ä\".json"}};
+  return {Theme::light,
+          ColorBy::kind,
+          1234,
+          567,
+          1.5f,
+          {0.25f, 0.5f, 0.125f},
+          {"/a b.json", "/\"ä\".json"}};
 }
 
 TEST(Preferences, ComeBackAsTheyWere) {
@@ -37,9 +42,10 @@ TEST(Preferences, KeepAFewRecentRecordingsTheLatestFirst) {
 TEST(Preferences, WhatMakesNoSenseIsAsIfItWereNotThere) {
   for (const char* text :
        {"", "{", "[]", "null", "\"theme\"", "{\"theme\": 7}", "{\"width\": -5, \"height\": 1e99}",
-        "{\"width\": 100000000000}", "{\"splits\": []}", "{\"splits\": {\"ring\": 1.5}}",
-        "{\"splits\": {\"mask\": \"wide\"}}", "{\"theme\": \"green\"}", "{\"recent\": 5}",
-        "{\"recent\": [5, null]}", "\xff\xfe", "{\"splits\": {\"timeline\": 0}}"})
+        "{\"width\": 100000000000}", "{\"text_scale\": 9}", "{\"splits\": []}",
+        "{\"splits\": {\"ring\": 1.5}}", "{\"splits\": {\"mask\": \"wide\"}}",
+        "{\"theme\": \"green\"}", "{\"recent\": 5}", "{\"recent\": [5, null]}", "\xff\xfe",
+        "{\"splits\": {\"timeline\": 0}}"})
     EXPECT_EQ(parse_preferences(text), Preferences()) << text;
   EXPECT_EQ(parse_preferences(std::string(50000, '[')), Preferences());
   Preferences light;

@@ -41,9 +41,9 @@ std::vector<std::string> keys_of(std::string_view text) {
 
 // No key is bound twice, and the help lists every key and every gesture once, and nothing else.
 TEST(Commands, TheHelpListsEveryKeyAndGestureOnce) {
-  std::multiset<std::string> known = {"Wheel",     "Shift-Wheel", "Ctrl-Wheel",
-                                      "Left-drag", "Right-drag",  "Shift-drag",
-                                      "Click",     "Right-click", "Double-click"};
+  std::multiset<std::string> known = {"Wheel",        "Shift-Wheel", "Ctrl-Wheel", "Left-drag",
+                                      "Right-drag",   "Shift-drag",  "Click",      "Right-click",
+                                      "Double-click", "Ctrl-+",      "Ctrl--",     "Ctrl-0"};
   for (const KeyBinding& binding : key_bindings()) known.insert(name_of(binding.key));
   std::multiset<std::string> listed;
   for (const HelpLine& line : help_lines()) {

@@ -64,6 +64,9 @@ Preferences parse_preferences(const std::string& text) {
     if (const auto& value = member(json, name);
         value.IsInt() && value.GetInt() >= 240 && value.GetInt() <= 16384)
       p.*size = value.GetInt();
+  if (const auto& value = member(json, "text_scale");
+      value.IsNumber() && value.GetDouble() >= 0.5 && value.GetDouble() <= 3)
+    p.text_scale = static_cast<float>(value.GetDouble());
   for (const auto& [name, split] : kSplits)
     if (const auto& value = member(member(json, "splits"), name);
         value.IsNumber() && value.GetDouble() > 0 && value.GetDouble() < 1)
@@ -90,6 +93,7 @@ std::string preferences_text(const Preferences& p) {
                      {"color_by", p.color_by == ColorBy::kind ? "kind" : "owner"},
                      {"width", p.width},
                      {"height", p.height},
+                     {"text_scale", double{p.text_scale}},
                      {"splits", splits},
                      {"recent", p.recent}})
              .text() +

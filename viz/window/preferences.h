@@ -14,6 +14,7 @@ struct Preferences {
   Theme theme = Theme::dark;
   ColorBy color_by = ColorBy::owner;
   int width = 1600, height = 900;
+  float text_scale = 1;  // of everything, beside what the screen and the window's size ask for
   Splits splits;
   std::vector<std::string> recent;  // recordings that were opened, the latest first
   bool operator==(const Preferences&) const = default;

@@ -53,6 +53,7 @@ struct WindowListener {
   float scale = 1;                 // screen pixels per pixel of FrameInput
   std::function<void()> happened;  // called for every event, in the queue or not
   std::function<void(std::vector<std::string>)> dropped;  // called with the files
+  std::function<void(int)> text_resized;  // called with 1: larger, -1: smaller, 0: as at first
 };
 
 WindowListener& of(GLFWwindow* window) {
@@ -62,6 +63,13 @@ WindowListener& of(GLFWwindow* window) {
 void push(GLFWwindow* window, const InputEvent& event) {
   of(window).queue.push(event);
   of(window).happened();
+}
+
+// Return what a key beside Ctrl does to the size of text, as for WindowListener::text_resized.
+std::optional<int> text_change(int key) {
+  if (key == GLFW_KEY_EQUAL || key == GLFW_KEY_KP_ADD) return 1;
+  if (key == GLFW_KEY_MINUS || key == GLFW_KEY_KP_SUBTRACT) return -1;
+  return key == GLFW_KEY_0 || key == GLFW_KEY_KP_0 ? std::optional(0) : std::nullopt;
 }
 
 // Listen to `window`, which `listener` must outlive. Ctrl-Q and Ctrl-W ask the window to close.
@@ -95,6 +103,8 @@ void listen(GLFWwindow* window, WindowListener& listener) {
       glfwSetWindowShouldClose(from, GLFW_TRUE);
     if ((mods & GLFW_MOD_CONTROL) != 0 && key == GLFW_KEY_O)
       push(from, {.kind = InputEvent::key, .key_pressed = {.character = U'O' - U'@'}});
+    if (const auto change = text_change(key); change && (mods & GLFW_MOD_CONTROL) != 0)
+      of(from).text_resized(*change);
     const Key pressed{.special = special_key(key), .shift = (mods & GLFW_MOD_SHIFT) != 0};
     if (pressed.special != SpecialKey::none)
       push(from, {.kind = InputEvent::key, .key_pressed = pressed});
@@ -240,6 +250,10 @@ Window::Window(const ViewOptions& options) : options_(options), preferences_(loa
                                       {ImGuiMouseCursor_Hand, GLFW_HAND_CURSOR}})
     cursors_[cursor] = glfwCreateStandardCursor(shape);
   listener_.happened = [this] { frames_due_ = kFramesAfterInput; };
+  listener_.text_resized = [this](int change) {
+    float& scale = preferences_.text_scale;
+    scale = change == 0 ? 1 : std::clamp(scale + 0.125f * static_cast<float>(change), 0.5f, 3.0f);
+  };
   listener_.dropped = [this](std::vector<std::string> paths) { load(std::move(paths)); };
   listen(window_, listener_);
   glfwShowWindow(window_);
@@ -253,7 +267,8 @@ Window::~Window() {
 
 // Let everything grow with a large window.
 void Window::fit_scale(int width, int height) {
-  listener_.scale = scale_ = std::max(content_scale_, magnification(width, height));
+  scale_ = std::max(content_scale_, magnification(width, height)) * preferences_.text_scale;
+  listener_.scale = scale_;
   if (viewer_ && !viewer_->set_scale(scale_)) return;
   if (!viewer_) viewer_.emplace(scale_);
   // Text goes to and comes from the clipboard of the desktop.
