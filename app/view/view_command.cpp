@@ -28,13 +28,6 @@
 namespace ringscope {
 namespace {
 
-// Let pictures say where they come from.
-void note_pictures() {
-#ifdef RINGSCOPE_HAS_VIEWER
-  viz::set_picture_comment(provenance_line());
-#endif
-}
-
 // Return how many bytes a file has when it is unpacked, as gzip notes at its end, or 0 where none can
 // be read.
 double unpacked_bytes(const std::string& path) {
@@ -66,6 +59,12 @@ void write_csv(const viz::ViewOptions& options) {
   if (!found.complaint.empty())
     contradiction("--select", fmt::format("'{}' given", words), std::string(found.complaint));
   write_file(*options.csv, viz::csv_of(trace, found.slices));
+}
+
+void require_picture(const std::string& path) {
+  const std::string ending = std::filesystem::path(path).extension();
+  if (!ending.empty() && ending != ".png" && ending != ".svg" && ending != ".pdf")
+    throw InputError("--screenshot '" + path + "': accepted: a name with .png, .svg or .pdf");
 }
 
 void require_animation(const std::string& path) {
@@ -140,15 +139,15 @@ void write_page(const viz::ViewOptions& options) {
   write_file(*options.html, page);
 }
 
-}  // namespace
-
-void require_picture(const std::string& flag, const std::string& path, bool is_drawn) {
-  const std::string ending = std::filesystem::path(path).extension();
-  if (!ending.empty() && ending != ".png" && !(is_drawn && ending == ".svg"))
-    throw InputError(flag + " '" + path + "': accepted: a name with .png" +
-                     (is_drawn ? " or .svg" : "; this picture is of pixels"));
-  note_pictures();
+// Write what is asked for beside pictures. Return whether there is any.
+bool write_files(const viz::ViewOptions& options) {
+  require_memory(options);
+  if (options.csv) write_csv(options);
+  if (options.html) write_page(options);
+  return options.csv || options.html;
 }
+
+}  // namespace
 
 #ifdef RINGSCOPE_HAS_VIEWER
 
@@ -157,11 +156,8 @@ const char* why_no_viewer() { return ""; }
 bool can_show_windows() { return viz::display_is_there(); }
 
 int carry_out(const viz::ViewOptions& options) {
-  note_pictures();
-  require_memory(options);
-  if (options.csv) write_csv(options);
-  if (options.html) write_page(options);
-  if (options.screenshot || options.animate || (!options.csv && !options.html)) viz::view(options);
+  viz::set_picture_comment(provenance_line());  // pictures say where they come from
+  if (!write_files(options) || options.screenshot || options.animate) viz::view(options);
   return 0;
 }
 
@@ -185,10 +181,7 @@ const char* why_no_viewer() {
 bool can_show_windows() { return false; }
 
 int carry_out(const viz::ViewOptions& options) {
-  require_memory(options);
-  if (options.csv) write_csv(options);
-  if (options.html) write_page(options);
-  if (options.csv || options.html) return 0;
+  if (write_files(options)) return 0;
   throw InputError(std::string("view: ") + why_no_viewer() +
                    "; accepted: run, info, demo, lesson, plan, simulate; a trace opens in "
                    "https://ui.perfetto.dev too");
@@ -204,7 +197,8 @@ Finish declare_view(CommandFlags& flags) {
               "recordings of run --trace, or other Chrome traces, as files "
               "or a folder");
   add_unpack(flags);
-  flags.path("--screenshot", view->screenshot, "write a picture, PNG or SVG, and open no window");
+  flags.path("--screenshot", view->screenshot,
+             "write a picture, PNG, SVG or PDF, and open no window");
   constexpr const char* kAnimation = "--animate FILE";
   constexpr const char* kPicture = "--screenshot FILE or --animate FILE";
   flags.path("--animate", view->animate,
@@ -220,7 +214,10 @@ Finish declare_view(CommandFlags& flags) {
       .needs(kAnimation);
   flags.integer("--fps", view->fps, fmt::format("pictures in each second ({})", view->fps), 1, 50)
       .needs(kAnimation);
-  flags.flag("--bare", view->bare, "draw no toolbar and no transport").needs(kPicture);
+  flags
+      .flag("--bare", view->bare,
+            "draw no toolbar and no transport; with --panel: a figure for print")
+      .needs(kPicture);
   flags.path("--csv", view->csv,
              "write what --select finds, or all slices, as CSV, and open no window (-: to stdout)");
   flags.path("--html", view->html,
@@ -286,7 +283,7 @@ Finish declare_view(CommandFlags& flags) {
       contradiction("--csv", "given with several traces", "it with one");
     if (view->traces.empty()) view->examples = viewer_examples();
     if (view->csv == "-") view->csv = "/dev/stdout";
-    if (view->screenshot) require_picture("--screenshot", *view->screenshot, true);
+    if (view->screenshot) require_picture(*view->screenshot);
     if (flags.given("--step") && flags.given("--at"))
       contradiction("--at", "given with --step", "one of them");
     if (view->animate) require_animation(*view->animate);

@@ -9,10 +9,6 @@
 
 namespace ringscope {
 
-// Throw InputError for a `path` whose ending is that of another format than PNG or, of a picture that
-// is drawn, SVG.
-void require_picture(const std::string& flag, const std::string& path, bool is_drawn);
-
 // Write the panel that a paragraph of a recording's story, from 0, points at as SVG, whole or
 // not at all. Throw InputError if the path can't be written to, and RunError if the disk is full.
 void write_story_picture(const Recording& recording, int paragraph, const std::string& path);

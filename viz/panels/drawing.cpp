@@ -225,21 +225,47 @@ std::vector<ImVec2> in_lines(const std::vector<float>& widths, float room, float
   return places;
 }
 
-float draw_legend(const Fonts& fonts, const Palette& palette, ImVec2 at, float width,
-                  const std::vector<Swatch>& swatches) {
-  constexpr float kLine = 20, kWide = 10;
+namespace {
+
+constexpr float kLegendLine = 20, kSwatch = 10, kBeside = 16;  // the name begins beside the swatch
+
+std::vector<ImVec2> legend_places(const Fonts& fonts, float width,
+                                  const std::vector<Swatch>& swatches) {
   std::vector<float> widths;
   for (const Swatch& swatch : swatches)
-    widths.push_back(kWide + 6 + text_width(fonts.small, swatch.name));
-  const std::vector<ImVec2> places = in_lines(widths, width, 18, kLine);
+    widths.push_back(kBeside + text_width(fonts.small, swatch.name));
+  return in_lines(widths, width, 18, kLegendLine);
+}
+
+}  // namespace
+
+std::vector<Swatch> owner_swatches(const Session& session) {
+  const Trace& trace = session.document().trace;
+  const int ranks = trace.rank_count();
+  std::vector<Swatch> swatches;
+  if (!trace.is_ring || session.look.color_by != ColorBy::owner || ranks > kOwnerClasses)
+    return swatches;
+  for (int owner = 0; owner < ranks; ++owner)
+    swatches.push_back(
+        {owner_color(session.look.theme, owner, ranks), fmt::format("KV {}", owner)});
+  return swatches;
+}
+
+float legend_height(const Fonts& fonts, float width, const std::vector<Swatch>& swatches) {
+  return swatches.empty() ? 0 : legend_places(fonts, width, swatches).back().y + kLegendLine + 6;
+}
+
+float draw_legend(const Fonts& fonts, const Palette& palette, ImVec2 at, float width,
+                  const std::vector<Swatch>& swatches) {
+  const std::vector<ImVec2> places = legend_places(fonts, width, swatches);
   for (std::size_t i = 0; i < swatches.size(); ++i) {
-    const float x = at.x + places[i].x, y = at.y + places[i].y + kLine / 2 - 2;
-    const Box box{x, y - 5, x + kWide, y + 5};
+    const float x = at.x + places[i].x, y = at.y + places[i].y + kLegendLine / 2 - 2;
+    const Box box{x, y - 5, x + kSwatch, y + 5};
     fill(box, swatches[i].color, 2);
     if (swatches[i].framed) outline(box, palette.panel_border, 2);
-    draw_text(fonts.small, {x + kWide + 6, y}, {0, 0.5f}, palette.text, swatches[i].name);
+    draw_text(fonts.small, {x + kBeside, y}, {0, 0.5f}, palette.text, swatches[i].name);
   }
-  return swatches.empty() ? 0 : places.back().y + kLine + 6;
+  return legend_height(fonts, width, swatches);
 }
 
 float draw_figures(const PanelContext& context, const std::vector<BigFigure>& figures, ImVec2 at,

@@ -145,7 +145,11 @@ struct Swatch {
   std::string name;
   bool framed = false;  // because the colour is nearly that of the ground
 };
-// Draw what colours mean, in lines of at most `width`. Return the height.
+// Return the colours of the active recording's owners, where these are drawn and have one each.
+std::vector<Swatch> owner_swatches(const Session& session);
+
+// Return how high lines of at most `width` that say what colours mean are, and draw them.
+float legend_height(const Fonts& fonts, float width, const std::vector<Swatch>& swatches);
 float draw_legend(const Fonts& fonts, const Palette& palette, ImVec2 at, float width,
                   const std::vector<Swatch>& swatches);
 

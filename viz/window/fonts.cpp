@@ -77,17 +77,10 @@ Fonts add_fonts(ImGuiIO& io, float scale) {
 
 std::string_view font_name() { return RINGSCOPE_FONT_NAME; }
 
-std::string font_faces() {
-  std::string css;
-  const auto add_face = [&css](int weight, const unsigned char* begin, const unsigned char* end) {
-    css += fmt::format(
-        "@font-face{{font-family:Roboto;font-weight:{};src:url(data:font/ttf;base64,{})}}\n",
-        weight,
-        base64({reinterpret_cast<const char*>(begin), static_cast<std::size_t>(end - begin)}));
-  };
-  add_face(400, ringscope_font_text, ringscope_font_text_end);
-  add_face(500, ringscope_font_title, ringscope_font_title_end);
-  return css;
+std::string_view font_file(bool strong) {
+  const unsigned char* const begin = strong ? ringscope_font_title : ringscope_font_text;
+  const unsigned char* const end = strong ? ringscope_font_title_end : ringscope_font_text_end;
+  return {reinterpret_cast<const char*>(begin), static_cast<std::size_t>(end - begin)};
 }
 
 #else
@@ -103,9 +96,19 @@ Fonts add_fonts(ImGuiIO& io, float scale) {
 
 std::string_view font_name() { return "ImGui's own"; }
 
-std::string font_faces() { return ""; }
+std::string_view font_file(bool) { return {}; }
 
 #endif
+
+std::string font_faces() {
+  std::string css;
+  for (const bool strong : {false, true})
+    if (const std::string_view file = font_file(strong); !file.empty())
+      css += fmt::format(
+          "@font-face{{font-family:Roboto;font-weight:{};src:url(data:font/ttf;base64,{})}}\n",
+          strong ? 500 : 400, base64(file));
+  return css;
+}
 
 ImGuiSession::ImGuiSession(TextureStore& textures, float scale) : context_(ImGui::CreateContext()) {
   ImGuiIO& io = ImGui::GetIO();

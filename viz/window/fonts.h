@@ -18,6 +18,9 @@ namespace ringscope::viz {
 // Return the typeface's name. Pictures are comparable only between equal names.
 std::string_view font_name();
 
+// Return the file that holds it, or its heavier form; empty without it.
+std::string_view font_file(bool strong);
+
 // Return CSS that holds the typeface, for a picture that looks the same wherever it is shown; "" without
 // it.
 std::string font_faces();

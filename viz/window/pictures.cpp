@@ -13,6 +13,9 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "viz/panels/drawing.h"
+#include "viz/window/fonts.h"
+#include "viz/window/software_renderer.h"
 
 #define STB_IMAGE_WRITE_IMPLEMENTATION
 #define STB_IMAGE_WRITE_STATIC
@@ -54,6 +57,25 @@ std::string escaped_xml(std::string_view text) {
   return out;
 }
 
+std::string xmp_of_comment() {
+  return "<x:xmpmeta xmlns:x=\"adobe:ns:meta/\"><rdf:RDF "
+         "xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\"><rdf:Description "
+         "xmlns:dc=\"http://purl.org/dc/elements/1.1/\"><dc:source>" +
+         escaped_xml(comment) + "</dc:source></rdf:Description></rdf:RDF></x:xmpmeta>";
+}
+
+std::string deflated(std::string_view bytes) {
+  constexpr int kQuality = 8;
+  const std::string text(bytes);  // stb asks for bytes that it may write to, and doesn't
+  int size = 0;
+  unsigned char* const packed =
+      stbi_zlib_compress(reinterpret_cast<unsigned char*>(const_cast<char*>(text.data())),
+                         static_cast<int>(text.size()), &size, kQuality);
+  const std::string result(reinterpret_cast<const char*>(packed), static_cast<std::size_t>(size));
+  STBIW_FREE(packed);
+  return result;
+}
+
 std::string png_of(const Image& image) {
   const bool opaque = std::all_of(image.pixels.begin(), image.pixels.end(),
                                   [](Color color) { return color >> 24 == 255; });
@@ -82,6 +104,54 @@ void write_png(const std::string& path, const Image& image) {
   write_file(path, png_of(image).insert(kPngHeader, comment_chunk()));
 }
 
+namespace {
+
+// Pixels [x0, x1) x [y0, y1).
+struct Part {
+  int x0 = 0, y0 = 0, x1 = 0, y1 = 0;
+};
+
+// Return the part of an image that holds all pixels of another colour than `ground`, with `margin` around
+// it; all of an image that has none.
+Part within_ground(const Image& image, Color ground, int margin) {
+  Part part{image.width, image.height, 0, 0};
+  for (int y = 0; y < image.height; ++y)
+    for (int x = 0; x < image.width; ++x)
+      if (image.at(x, y) != ground)
+        part = {std::min(part.x0, x), std::min(part.y0, y), std::max(part.x1, x + 1),
+                std::max(part.y1, y + 1)};
+  if (part.x1 == 0) return {0, 0, image.width, image.height};
+  return {std::max(part.x0 - margin, 0), std::max(part.y0 - margin, 0),
+          std::min(part.x1 + margin, image.width), std::min(part.y1 + margin, image.height)};
+}
+
+Image part_of(const Image& image, const Part& part) {
+  Image result(part.x1 - part.x0, part.y1 - part.y0);
+  for (int y = 0; y < result.height; ++y)
+    std::copy_n(&image.pixels[static_cast<std::size_t>(part.y0 + y) * image.width + part.x0],
+                result.width, &result.at(0, y));
+  return result;
+}
+
+}  // namespace
+
+void write_picture(const std::string& path, const ImDrawData& data, int width, int height,
+                   std::optional<Color> ground) {
+  constexpr float kMargin = 4;  // points
+  const float scale = data.FramebufferScale.x;
+  Image image(width, height, 0xff000000u);
+  render(data, image);
+  const Part part = ground ? within_ground(image, *ground, std::lround(kMargin * scale))
+                           : Part{0, 0, width, height};
+  const Box shown{part.x0 / scale, part.y0 / scale, part.x1 / scale, part.y1 / scale};
+  if (path.ends_with(".svg"))
+    write_file(path, svg_of(data, ground ? Sheet{shown} : Sheet{shown, scale, ""}, font_faces()));
+  else if (path.ends_with(".pdf"))
+    write_file(path, pdf_of(data, shown));
+  else
+    write_png(path, part_of(image, part));
+}
+
 #ifdef RINGSCOPE_HAS_WEBP
 
 bool can_animate() { return true; }
@@ -100,14 +170,6 @@ struct Encoded : WebPData {
   Encoded(const Encoded&) = delete;
   Encoded& operator=(const Encoded&) = delete;
 };
-
-// Return the comment as XMP (ISO 16684-1), the only form of text that a WebP may have.
-std::string xmp_of_comment() {
-  return "<x:xmpmeta xmlns:x=\"adobe:ns:meta/\"><rdf:RDF "
-         "xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\"><rdf:Description "
-         "xmlns:dc=\"http://purl.org/dc/elements/1.1/\"><dc:source>" +
-         escaped_xml(comment) + "</dc:source></rdf:Description></rdf:RDF></x:xmpmeta>";
-}
 
 }  // namespace
 

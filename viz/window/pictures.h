@@ -1,11 +1,13 @@
 // Writes pictures to files.
 #pragma once
 
+#include <imgui.h>
+
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
-#include "core/base/files.h"
 #include "viz/data/timeline/palette.h"
 
 namespace ringscope::viz {
@@ -13,8 +15,13 @@ namespace ringscope::viz {
 // Give all pictures that this process writes from now on a comment (PNG: a tEXt chunk); "": none.
 void set_picture_comment(const std::string& text);
 const std::string& picture_comment();
+// Return the comment as XMP (ISO 16684-1), a form of text that PDF and WebP have.
+std::string xmp_of_comment();
 // Return a text as XML has it between tags.
 std::string escaped_xml(std::string_view text);
+
+// Return bytes as a stream of zlib's, in which PNG and PDF have them.
+std::string deflated(std::string_view bytes);
 
 // Return a PNG's bytes, with alpha if any pixel has it, and without the comment.
 std::string png_of(const Image& image);
@@ -38,14 +45,14 @@ struct Animation {
 // can't be encoded. Call it only if can_animate().
 void write_animation(const std::string& path, const Animation& animation);
 
-// Write a picture as SVG if `path` ends with .svg, and as PNG otherwise: `draw(svg)` returns the
-// image, or sets an SVG that is not null. Throw as write_png.
-template <class Draw>
-void write_picture(const std::string& path, const Draw& draw) {
-  std::string svg;
-  if (!path.ends_with(".svg")) return write_png(path, draw(nullptr));
-  draw(&svg);
-  write_file(path, svg);
+// Return whether a picture at `path` consists of pixels alone.
+inline bool is_png(std::string_view path) {
+  return !path.ends_with(".svg") && !path.ends_with(".pdf");
 }
+// Write what `data` draws, which fills `width` x `height` pixels: as SVG or PDF where `path` ends so, and
+// as PNG otherwise. With a `ground`, the picture ends where only that colour lies around it, and an SVG has the
+// size of print. Throw as write_png and pdf_of() do. The frame's ImGui context must be current.
+void write_picture(const std::string& path, const ImDrawData& data, int width, int height,
+                   std::optional<Color> ground = std::nullopt);
 
 }  // namespace ringscope::viz

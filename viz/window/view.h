@@ -26,15 +26,15 @@ struct Example {
 struct ViewOptions {
   std::vector<std::string> traces;        // none: the start screen
   std::vector<Example> examples;          // what the start screen offers
-  std::optional<std::string> screenshot;  // write a PNG instead of opening a window
+  std::optional<std::string> screenshot;  // write a PNG, SVG or PDF instead of opening a window
   std::optional<std::string> animate;     // write a WebP in which the playhead moves
   std::optional<std::string> from, to;    // the part of the axis that it moves through
   double seconds = 8;                     // that this takes
   int fps = 10;                           // pictures in each of them
-  bool bare = false;                      // pictures without toolbar and transport
+  bool bare = false;                      // without toolbar and transport; with `panel`, for print
   std::optional<std::string> csv;         // write the slices found, or all
   std::optional<std::string> html;        // write a page that holds the recordings and the viewer
-  int width = 1600, height = 900;
+  int width = 0, height = 0;              // 0: 1600 x 900, or what a panel for print needs
   std::optional<int> step;                // put the playhead at this ring step
   bool in_backward = false;               // `step` is one of the backward pass
   std::optional<double> at_ns, at_steps;  // put it at this place of an axis instead

@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -331,10 +332,7 @@ void Window::save_picture(const ImDrawData& data) {
   try {
     const std::string path =
         next_picture_path(std::exchange(viewer_->session().wishes.picture, ""));
-    write_picture(path, [&](std::string* svg) {
-      if (svg != nullptr) *svg = svg_of(data, image_.width, image_.height);
-      return image_;
-    });
+    write_picture(path, data, image_.width, image_.height);
     viewer_->show_notice("Written: " + path);
   } catch (const std::exception& error) {
     viewer_->show_notice(error.what());
@@ -462,22 +460,53 @@ std::pair<double, double> way_of(const ViewOptions& options, const Session& sess
   return {from, to};
 }
 
+// Return the width of a paper's column, in ImGui's points, and a height that a panel can use in it. What it
+// leaves is cut off.
+std::pair<int, int> size_in_print(const Session& session) {
+  constexpr int kColumn = 272;
+  const int ranks = session.document().trace.rank_count();
+  switch (*session.panels.alone) {
+    case Figure::timeline:
+      return {kColumn, session.rank_map.shown ? 420 : 120 + ranks * (ranks <= 8 ? 54 : 34)};
+    case Figure::ring:
+      return {kColumn, 320};
+    case Figure::balance:
+      return {kColumn, 1000};
+    default:
+      return {kColumn, 400};
+  }
+}
+
 // Write the picture or the animation that is asked for.
-void take_picture(const ViewOptions& options) {
+void take_picture(ViewOptions options) {
   require_writable(options.animate ? *options.animate : *options.screenshot);
-  const float scale = magnification(options.width, options.height);
+  const bool print = options.bare && options.panel && options.screenshot && !options.what_if;
+  std::optional<Session> session;
+  if (!options.traces.empty()) session = open_session(options.traces, options, nullptr);
+  const bool sized = options.width > 0;
+  if (!sized)
+    std::tie(options.width, options.height) =
+        print ? size_in_print(*session) : std::pair(1600, 900);
+  float scale = magnification(options.width, options.height);
+  // In print, what has pixels is as fine as 320 of them per inch. A PNG keeps the size that it was given.
+  if (print && (!sized || !is_png(*options.screenshot))) {
+    const int fine = std::clamp(6400 / options.width, 1, 4);
+    scale = static_cast<float>(fine);
+    options.width *= fine;
+    options.height *= fine;
+  }
   Viewer viewer(scale);
   std::pair<double, double> way;
-  if (options.traces.empty()) {
+  if (!session) {
     viewer.theme = theme_of(options.theme.value_or("dark"));
     viewer.show_start(load_preferences().recent, options.examples);
   } else {
-    Session session = open_session(options.traces, options, nullptr);
     const bool placed = options.step || options.at_ns || options.at_steps || options.select;
-    if (options.animate) way = way_of(options, session);
-    if (!placed && !session.story_shown() && !session.go_to_failure())
-      session.seek(session.length());
-    viewer.open(std::move(session));
+    if (options.animate) way = way_of(options, *session);
+    if (!placed && !session->story_shown() && !session->go_to_failure())
+      session->seek(session->length());
+    session->panels.print = print;
+    viewer.open(std::move(*session));
   }
   // What moves gets most of the room of a picture in which nothing can be clicked.
   if (options.bare) viewer.splits = {.timeline = 0.4f, .ring = 0.34f, .mask = 0.32f};
@@ -493,11 +522,9 @@ void take_picture(const ViewOptions& options) {
     return write_animation(*options.animate,
                            {options.width, options.height, frames, options.seconds, draw});
   }
-  write_picture(*options.screenshot, [&](std::string* svg) {
-    if (svg == nullptr) return picture_of(viewer, input, options.width, options.height);
-    *svg = svg_of(settled_frame(viewer, input), options.width, options.height, font_faces());
-    return Image();
-  });
+  const ImDrawData& data = settled_frame(viewer, input);
+  write_picture(*options.screenshot, data, options.width, options.height,
+                print ? std::optional(palette_of(viewer.theme).panel) : std::nullopt);
 }
 
 }  // namespace

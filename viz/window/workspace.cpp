@@ -107,7 +107,7 @@ void draw_panel(const PanelContext& context, Figure figure, ImVec2 at, ImVec2 si
       if (session.rank_map.shown)
         show("ranks", {10, 8}, draw_rank_map);
       else
-        show("timeline", {0, 0}, draw_timeline);
+        show("timeline", session.panels.print ? ImVec2(4, 4) : ImVec2(0, 0), draw_timeline);
       break;
     case Figure::ring:
       show("ring", {10, 8}, draw_ring);
@@ -187,8 +187,12 @@ void draw_told(const PanelContext& context, ImVec2& at, ImVec2& size, Splits& sp
 void draw_workspace(const PanelContext& context, Splits& splits) {
   const Session& session = context.session;
   const ImVec2 room = ImGui::GetWindowSize();
-  if (session.panels.bare && session.panels.alone && !session.what_if)
+  if (session.panels.bare && session.panels.alone && !session.what_if) {
+    // In print a panel has no edge.
+    if (session.panels.print) ImGui::GetStyle().ChildRounding = 0;
+    if (session.panels.print) ImGui::GetStyle().Colors[ImGuiCol_Border].w = 0;
     return draw_panel(context, *session.panels.alone, {0, 0}, room);
+  }
   ImVec2 at{kSplitterGap, kSplitterGap};
   ImVec2 size{room.x - 2 * kSplitterGap, room.y - 2 * kSplitterGap};
   // Take the room of a bar off the middle, at its top or at its bottom.

@@ -83,6 +83,7 @@ struct Panels {
   std::optional<Figure> alone;  // its panel takes all the room beside the story
   std::optional<Figure> under_mouse;
   bool bare = false;   // neither toolbar nor transport
+  bool print = false;  // one panel as a paper's figure, without what only a window needs
   bool table = false;  // of what is selected (selection.h)
   bool help = false;
 };
@@ -152,6 +153,8 @@ class Session {
   // Return the ring at the playhead in document `d`, whose axis may have another length: the same
   // step in steps mode, the same time in time mode.
   RingMoment moment(std::size_t d) const;
+  // Return whether the playhead is drawn. In print it marks a moment that was asked for.
+  bool marks_now() const { return !panels.print || playback.position() < length(); }
   // "Now" is the same in all panels: the step that this rank is at, the selected one or else rank 0.
   int rank_now() const { return std::max(selected_rank, 0); }
   // Return that step of the step axis in document `d`; -1 if it has none.

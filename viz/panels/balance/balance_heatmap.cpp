@@ -97,6 +97,8 @@ void draw_heat_labels(const PanelContext& context, const HeatLayout& layout, int
     draw_label(context, {layout.cell(0, step).center().x, layout.box.y0 - 5}, {0.5f, 1},
                words ? fmt::format("step {}", shown) : std::to_string(shown));
   }
+  if (!words && context.session.panels.print)
+    draw_label(context, {layout.box.x0 - 8, layout.box.y0 - 5}, {1, 1}, "step");
   if (!both) return;
   draw_label(context, {layout.box.x0, layout.box.y0 - 20}, {0, 1}, "forward");
   draw_label(context, {layout.cell(0, forward_steps).x0 + 2, layout.box.y0 - 20}, {0, 1},

@@ -127,7 +127,7 @@ float draw_heat_section(const PanelContext& context, const Document& document, I
   paint.slot = "balance";
   paint.metric = kHeatMetrics[shown];
   paint.largest = paint.metric.largest(balance);
-  paint.current_step = session.step_now(session.active);
+  if (session.marks_now()) paint.current_step = session.step_now(session.active);
   const auto hit = draw_heatmap(context, session.active, layout, balance, paint);
   if (hit) draw_cell_tooltip(context, document, hit->first, hit->second);
   return layout.box.y1 + kHeatScale + 6 - at.y;
@@ -210,7 +210,8 @@ float draw_idle(const PanelContext& context, const IdleReport& idle, ImVec2 top_
   float y = top_left.y + draw_legend(context.fonts, context.palette, top_left, width, swatches);
   const int ranks = shown.size();
   const float pitch = bar_pitch(shown.size());
-  const float height = y - top_left.y + pitch * ranks;
+  const bool print = context.session.panels.print;
+  const float height = y - top_left.y + pitch * ranks + (print ? 16.0f : 0.0f);
   if (width < 20) return height;
   const Palette& palette = context.palette;
   ImFont* font = context.fonts.small;
@@ -240,6 +241,10 @@ float draw_idle(const PanelContext& context, const IdleReport& idle, ImVec2 top_
       draw_text(font, {top_left.x, bar.center().y}, {0, 0.5f},
                 selected ? palette.text : palette.text_dim,
                 row == 0 || every == 1 ? fmt::format("rank {}", rank) : std::to_string(rank));
+  }
+  if (print) {
+    draw_label(context, {bars.x0, y}, {0, 0}, "0");
+    draw_label(context, {bars.x1, y}, {1, 0}, time_text(idle.wall_ns));
   }
   const Touch touched = touch("losses", bars);
   const int rank = shown[std::clamp(static_cast<int>((ImGui::GetIO().MousePos.y - bars.y0) / pitch),
@@ -282,9 +287,11 @@ void draw_balance(const PanelContext& context) {
       return true;
     };
     const float figures = wide ? 54.0f : 100.0f;
-    const bool above = draw_findings(end - heat - 10) && y + 14 + figures + heat <= end;
+    const bool print = context.session.panels.print;  // where the text around it says this
+    const bool above = print || (draw_findings(end - heat - 10) && y + 14 + figures + heat <= end);
     y += 10;
-    if (above) y += draw_figures(context, figures_of(document.balance), {left, y}, width) + 4;
+    if (above && !print)
+      y += draw_figures(context, figures_of(document.balance), {left, y}, width) + 4;
     if (just_told(context.session)) ImGui::SetScrollY(y - box.y0 - kBalancePad);
     float loss_y = y;
     y += draw_heat_section(context, document, {left, y}, half, end - y - kBalancePad);

@@ -148,7 +148,7 @@ void draw_cells(const PanelContext& context, const Box& box, const Nodes& nodes)
   paint.metric = kHeatMetrics[session.rank_map.metric];
   paint.largest = shown.largest;
   if (!shown.alike) paint.usual = &shown.usual;
-  paint.current_step = session.step_now(session.active);
+  if (session.marks_now()) paint.current_step = session.step_now(session.active);
   const auto hit = draw_heatmap(context, session.active, layout, balance, paint);
   draw_nodes(context, layout, nodes);
   if (!hit) return;

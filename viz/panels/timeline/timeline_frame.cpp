@@ -95,9 +95,7 @@ void draw_scale_key(const TimelineFrame& frame, const Box& corner) {
 // Return what colours mean: of the parts of kernels, or in a picture of the timeline alone, in which
 // nothing can be pointed at, of owners or kinds.
 std::vector<Swatch> legend_of(const Session& session) {
-  constexpr int kMostNamed = 16;
   const Trace& trace = session.document().trace;
-  const int ranks = trace.rank_count();
   const bool owners = session.look.color_by == ColorBy::owner;
   std::vector<Swatch> swatches;
   if (trace.has_kernel() && owners) {
@@ -108,10 +106,9 @@ std::vector<Swatch> legend_of(const Session& session) {
           }))
         swatches.push_back({kernel_color(session.look.theme, part), name});
     }
-  } else if (session.panels.bare && session.panels.alone && trace.is_ring && ranks <= kMostNamed) {
-    for (int owner = 0; owners && owner < ranks; ++owner)
-      swatches.push_back(
-          {owner_color(session.look.theme, owner, ranks), fmt::format("KV {}", owner)});
+  } else if (session.panels.bare && session.panels.alone && trace.is_ring &&
+             trace.rank_count() <= kOwnerClasses) {
+    swatches = owner_swatches(session);
     for (const Lane lane : kAllLanes)
       if (lane == Lane::wait || !owners)
         swatches.push_back({palette_of(session.look.theme).of(lane), std::string(name_of(lane))});
@@ -178,9 +175,15 @@ void draw_slices(const TimelineFrame& frame, const std::string& slot) {
   const Session& session = frame.context.session;
   const bool dim_all = session.look.critical_path && !frame.document.path().segments.empty();
   const auto paint = [&](Image& image) {
-    paint_timeline(frame.trace(), frame.document.axis, frame.document.index, frame.layout,
-                   frame.view, {frame.mode, session.look.color_by, session.look.theme, dim_all},
-                   image);
+    TimelineLayout layout = frame.layout;
+    TimelineView view = frame.view;
+    for (RowPlace& place : layout.rows) {
+      place.y *= frame.fineness();
+      place.height *= frame.fineness();
+    }
+    view.scroll_y *= frame.fineness();
+    paint_timeline(frame.trace(), frame.document.axis, frame.document.index, layout, view,
+                   {frame.mode, session.look.color_by, session.look.theme, dim_all}, image);
   };
   draw_picture(frame, slot, frame.body, paint, session.look.color_by, dim_all, frame.view,
                frame.layout.content_height, session.order.pinned, session.order.folded);
@@ -331,15 +334,18 @@ void draw_timeline(const PanelContext& context) {
     return;
   }
   TimelineState& state = timeline_state();
-  const float top = all.y0 + kRulerHeight + kMap + kMapGap;
+  const bool print = session.panels.print;
+  const float top = all.y0 + kRulerHeight + (print ? 0 : kMap + kMapGap);
   const std::vector<Swatch> swatches = legend_of(session);
-  const float bottom = all.y1 - (swatches.empty() ? 0 : kLegend);
+  const float legend = print ? legend_height(context.fonts, all.width(), swatches) : kLegend;
+  float bottom = all.y1 - (swatches.empty() ? 0 : legend);
   const auto make = [&](float left) {
     return make_frame(context, session.document(), {left, top, all.x1, bottom}, session.view,
                       state.row_scale);
   };
-  const float gutter = std::min(gutter_width(make(all.x0)), all.width() / 3);
-  const float left = std::floor(all.x0 + gutter);
+  const float most = all.width() * (print ? 0.4f : 1.0f / 3);
+  const float left = std::floor(all.x0 + std::min(gutter_width(make(all.x0)), most));
+  if (print) bottom = std::min(bottom, top + make(left).layout.content_height);
   follow_playhead(session, state);
   follow_selection(session, state, make(left));
   {
@@ -358,8 +364,14 @@ void draw_timeline(const PanelContext& context) {
   state.layout = frame.layout;
   draw_body(frame, "timeline");
   draw_gutter(frame, state.gutter);
-  draw_map(frame, state.map);
+  if (!print) draw_map(frame, state.map);
   draw_ruler(frame, state.ruler);
+  if (print) {
+    draw_legend(context.fonts, context.palette, {all.x0, bottom + 6}, all.width(), swatches);
+    draw_label(context, {left - 4, all.y0 + 3}, {1, 0},
+               session.axis_mode == AxisMode::steps ? "ring step" : "time");
+    return;
+  }
   draw_scroll_bar(frame);
   draw_legend(context.fonts, context.palette, {left, bottom + 4}, all.x1 - left, swatches);
   draw_way_back(context, {all.x0, all.y0, left, all.y0 + kRulerHeight});

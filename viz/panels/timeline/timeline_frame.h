@@ -56,6 +56,10 @@ struct TimelineFrame {
   bool active = true;  // whether the session's selection, hover and search refer to this document
 
   const Trace& trace() const { return document.trace; }
+  // Return how many pixels of the picture lie on a point: in print as many as there are.
+  float fineness() const {
+    return context.session.panels.print ? ImGui::GetIO().DisplayFramebufferScale.x : 1;
+  }
   int rank_of(std::uint32_t row) const { return trace().rank_of_row(row); }
   double length() const { return document.axis.length(mode); }
   // Return the screen x of an axis position or of a rank's time, finite even far off the body.
@@ -88,7 +92,8 @@ template <class Paint, class... Else>
 void draw_picture(const TimelineFrame& frame, const std::string& slot, const Box& box,
                   Paint&& paint, const Else&... else_) {
   std::tuple key(frame.document.number, frame.mode, frame.context.session.look.theme, else_...);
-  draw_painted(frame.context, slot, std::move(key), box, paint, {1, 1});
+  const float fine = frame.fineness();
+  draw_painted(frame.context, slot, std::move(key), box, paint, {fine, fine});
 }
 
 // Name a step of the step axis: "step 2", or "back 2" in the backward pass.

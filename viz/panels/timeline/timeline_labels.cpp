@@ -152,7 +152,7 @@ void add_work(const TraceEvent& slice, Pairs& rows) {
 // Draws the ruler above the slices: round ticks and the playhead's flag. Also
 // draws the map of the whole trace below it, in which the visible part is outlined.
 
-constexpr float kTickRoom = 84;  // least pixels between labelled ticks
+constexpr float kTickRoom = 84, kTickRoomInPrint = 56;  // least pixels between labelled ticks
 constexpr double kMostTicks = 400;
 constexpr std::size_t kMostMapRows = 1024;
 
@@ -169,12 +169,20 @@ void draw_tick(const TimelineFrame& frame, const Box& ruler, float x, float heig
   fill({x, ruler.y1 - height, x + 1, ruler.y1}, frame.context.palette.grid);
 }
 
+// Return what the playhead's flag says: in print the step alone, which leaves room for those beside it.
+std::string flag_text(const TimelineFrame& frame) {
+  const Session& session = frame.context.session;
+  const std::string name = position_name(frame, session.playback.position());
+  return session.panels.print ? name.substr(0, name.find(" \u00b7 ")) : name;
+}
+
 // Return the box of the playhead's flag, or none if the playhead is not in view.
 std::optional<Box> flag_of(const TimelineFrame& frame, const Box& ruler) {
   const double position = frame.context.session.playback.position();
   const float x = std::floor(frame.x_at(position));
-  if (x < ruler.x0 - 1 || x > ruler.x1 + 1) return std::nullopt;
-  const float words = text_width(frame.context.fonts.small, position_name(frame, position));
+  if (x < ruler.x0 - 1 || x > ruler.x1 + 1 || !frame.context.session.marks_now())
+    return std::nullopt;
+  const float words = text_width(frame.context.fonts.small, flag_text(frame));
   const float half = std::ceil(words / 2) + 6;
   const float x0 = std::clamp(x - half, ruler.x0, std::max(ruler.x0, ruler.x1 - 2 * half));
   return Box{x0, ruler.y0 + 1, x0 + 2 * half, ruler.y1 - 6};
@@ -192,7 +200,8 @@ void draw_tick_text(const TimelineFrame& frame, const Box& ruler, float x, float
 
 void draw_time_ticks(const TimelineFrame& frame, const Box& ruler) {
   const double ns_a_pixel = frame.view.width() / std::max(1.0f, ruler.width());
-  const double step = std::max(1.0, round_step(ns_a_pixel * kTickRoom));
+  const float room = frame.context.session.panels.print ? kTickRoomInPrint : kTickRoom;
+  const double step = std::max(1.0, round_step(ns_a_pixel * room));
   const NumberFormat::Unit& unit = unit_of(frame.view.end, step);
   const int digits =
       std::max(0, static_cast<int>(-std::floor(std::log10(step / unit.size) + 1e-9)));
@@ -244,7 +253,7 @@ void draw_flag(const TimelineFrame& frame, const Box& ruler) {
   draw_list().AddTriangleFilled({x - 4.5f, ruler.y1 - 6}, {x + 5.5f, ruler.y1 - 6},
                                 {x + 0.5f, ruler.y1}, palette.playhead);
   draw_text(frame.context.fonts.small, flag->center(), {0.5f, 0.5f}, ink_on(palette.playhead),
-            position_name(frame, frame.context.session.playback.position()));
+            flag_text(frame));
 }
 
 // The share of its rows' time that a column of the map is busy. In our own recordings these are the

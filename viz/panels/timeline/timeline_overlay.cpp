@@ -104,6 +104,7 @@ void draw_selection(const TimelineFrame& frame) {
 }
 
 void draw_playhead(const TimelineFrame& frame) {
+  if (!frame.context.session.marks_now()) return;
   const float x = frame.x_at(frame.context.session.playback.position());
   draw_column(frame, x, frame.body.y0, frame.body.y1, frame.context.palette.playhead);
   draw_column(frame, x + 1, frame.body.y0, frame.body.y1,
