@@ -157,9 +157,11 @@ void draw_notes(const PanelContext& context, const Document& document, const Mas
   const auto strong = [&](double strength) {
     return mix(palette.empty_tile, palette.text_dim, strength);
   };
-  const std::vector<Swatch> legend = {{strong(1), "attended"},
-                                      {strong(0.3), "allowed, not yet attended"},
-                                      {palette.empty_tile, "masked out", true}};
+  std::vector<Swatch> legend = {{strong(1), "attended"},
+                                {strong(0.3), "allowed, not yet attended"},
+                                {palette.empty_tile, "masked out", true}};
+  if (context.session.panels.print)
+    for (const Swatch& owner : owner_swatches(context.session)) legend.push_back(owner);
   const bool column = layout.notes.width() > 0;
   const float x = column ? layout.notes.x0 : layout.footer.x0;
   float y = column ? layout.notes.y0 : layout.footer.y0 + 3;
@@ -252,7 +254,9 @@ void draw_mask(const PanelContext& context) {
     const std::string text =
         fmt::format("{} of {} pairs", count_text(done.pairs), count_text(done.all));
     const std::string percent = percent_text(done.all > 0 ? done.pairs / done.all : 0);
-    const float tabs_end = tab_boxes(context.fonts, layout.tabs, kMaskOrders).back().x1;
+    const float tabs_end = session.panels.print
+                               ? layout.tabs.x
+                               : tab_boxes(context.fonts, layout.tabs, kMaskOrders).back().x1;
     const float room = box.x1 - 8 - tabs_end - 12;
     draw_label(context, {box.x1 - 8, layout.tabs.y + 11}, {1, 0.5f},
                text_width(context.fonts.small, text) <= room
