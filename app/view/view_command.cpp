@@ -68,13 +68,12 @@ void require_picture(const std::string& path) {
 }
 
 void require_animation(const std::string& path) {
-  if (std::filesystem::path(path).extension() != ".webp")
-    throw InputError("--animate '" + path + "': accepted: a name with .webp");
+  const std::string ending = std::filesystem::path(path).extension();
+  if (ending != ".webp" && ending != ".gif" && ending != ".mp4")
+    throw InputError("--animate '" + path + "': accepted: a name with .webp, .gif or .mp4");
 #ifdef RINGSCOPE_HAS_VIEWER
-  if (!viz::can_animate())
-    throw InputError(
-        "--animate: this build can't write WebP; accepted: --screenshot, or a build where there is "
-        "libwebp (Debian package libwebp-dev)");
+  if (const std::string why = viz::why_not_animated(path); !why.empty())
+    throw InputError("--animate '" + path + "': " + why);
 #endif
 }
 
@@ -202,7 +201,7 @@ Finish declare_view(CommandFlags& flags) {
   constexpr const char* kAnimation = "--animate FILE";
   constexpr const char* kPicture = "--screenshot FILE or --animate FILE";
   flags.path("--animate", view->animate,
-             "write a WebP in which the playhead moves, and open no window");
+             "write a WebP, GIF or MP4 in which the playhead moves, and open no window");
   flags
       .text("--from", "PLACE", view->from,
             "where on the axis it begins, such as 1.5ms, or 2.5 of --axis steps (0)")

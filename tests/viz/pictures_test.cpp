@@ -1,13 +1,15 @@
-// Pictures in formats of more than pixels: what a reader of PDF finds in them.
+// Pictures in formats of more than pixels: what a reader of PDF and GIF finds in them.
 #include "viz/window/pictures.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <stb_image.h>
 
 #include <map>
+#include <random>
 #include <regex>
+#include <set>
 
+#include "tests/viz/read_gif.h"
 #include "viz/panels/drawing.h"
 #include "viz/window/fonts.h"
 #include "viz/window/software_renderer.h"
@@ -144,6 +146,57 @@ TEST(Pdf, HoldsWhatIsDrawnAsItIs) {
   EXPECT_TRUE(pdf.streams.at(pdf.referred(descriptor, "/FontFile2 ")) == font_file(false));
   EXPECT_NE(pdf.streams.at(pdf.with("/Type/Metadata")).find("ringscope view 'a&amp;b'"),
             std::string::npos);
+}
+
+// ---
+// Frames of as many colours as it may have are exact, with noise that fills the table of codes several
+// times. One that changes nothing prolongs the one before.
+TEST(Gif, FewColorsAreExact) {
+  std::mt19937 random(20261129);
+  std::vector<Image> images(4, Image(211, 97, rgb(10, 20, 30)));
+  for (Color& pixel : images[1].pixels) pixel = rgb(random() % 256, 7, 200);
+  images[2] = images[3] = images[1];
+  for (Image* const image : {&images[2], &images[3]}) image->fill(50, 30, 52, 31, rgb(1, 2, 3));
+  const ReadGif gif(gif_of({211, 97, 4, 0.8, [&](int frame) { return images[frame]; }}));
+  ASSERT_EQ(gif.frames, 3);
+  EXPECT_EQ(gif.width, 211);
+  EXPECT_EQ(gif.height, 97);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(gif.frame(i) == images[i].pixels) << i;
+  EXPECT_EQ(gif.ms, (std::vector{200, 200, 400 + 1500}));
+}
+
+// At every length, so that codes end at each place of their table.
+TEST(Gif, AnyLengthIsExact) {
+  std::mt19937 random(1);
+  for (int width = 1; width < 700; ++width) {
+    Image image(width, 1);
+    for (Color& pixel : image.pixels) pixel = rgb(0, random() % 256, 0);
+    const ReadGif gif(gif_of({width, 1, 1, 1, [&](int) { return image; }}));
+    ASSERT_TRUE(gif.pixels == image.pixels) << width;
+  }
+}
+
+// Of more colours, what covers an area stays as it is, and the rest nearly so.
+TEST(Gif, ManyColorsAreNearlyThose) {
+  Image image(600, 30, rgb(23, 28, 37));
+  image.fill(0, 0, 600, 10, rgb(22, 27, 36));  // as the ground, but for one step
+  for (int y = 20; y < 30; ++y)
+    for (int x = 0; x < 600; ++x)
+      image.at(x, y) = rgb(x * 255 / 599, x * 201 / 599, 255 - x * 77 / 599);
+  const std::set<Color> colors(image.pixels.begin(), image.pixels.end());
+  ASSERT_GT(colors.size(), 300u);
+  const ReadGif gif(gif_of({600, 30, 1, 1, [&](int) { return image; }}));
+  ASSERT_EQ(gif.frames, 1);
+  int most = 0;
+  for (std::size_t i = 0; i < image.pixels.size(); ++i) {
+    if (i < 600 * 20) {
+      ASSERT_EQ(gif.pixels[i], image.pixels[i]);
+    }
+    for (int shift = 0; shift < 24; shift += 8)
+      most = std::max(most, std::abs(static_cast<int>(gif.pixels[i] >> shift & 255) -
+                                     static_cast<int>(image.pixels[i] >> shift & 255)));
+  }
+  EXPECT_LE(most, 8);
 }
 
 }  // namespace

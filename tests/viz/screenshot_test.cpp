@@ -18,6 +18,7 @@
 #include "core/tools/sim/recording.h"
 #include "core/trace/chrome_trace.h"
 #include "tests/app/refusals.h"
+#include "tests/viz/read_gif.h"
 #include "tests/viz/read_png.h"
 #include "viz/data/session/selection.h"
 #include "viz/data/session/simulator.h"
@@ -304,45 +305,89 @@ TEST_F(ScreenshotTest, APanelForPrintFitsAColumn) {
 }
 
 // The playhead goes from end to end, and every image is the picture of its moment.
-TEST_F(ScreenshotTest, Animates) {
-#ifdef RINGSCOPE_HAS_WEBP
+class AnimationTest : public ScreenshotTest {
+ protected:
   // Of a real run two of its moments may look alike, and are then one image.
-  ASSERT_EQ(run({"simulate", "--gpu", "H100", "--link", "NVLink4", "--world-size", "3", "--seqlen",
-                 "48", "--mask", "causal", "--partition", "zigzag", "--trace", "a.json"})
-                .status,
-            0);
-  const std::vector<std::string> shown{"--axis", "steps", "--bare"};
-  const auto pictured = [&](const std::string& at) {
-    std::vector<std::string> arguments = shown;
-    arguments.insert(arguments.end(), {"--at", at});
-    return picture(arguments);
-  };
-  std::vector<std::string> arguments{"a.json", "--animate", "o.webp", "--size", "640x400",
-                                     "--from", "0.5",       "--to",   "2.5",    "--fps",
-                                     "5",      "--seconds", "1"};
-  arguments.insert(arguments.end(), shown.begin(), shown.end());
-  view_well(arguments);
+  void SetUp() override {
+    ScreenshotTest::SetUp();
+    ASSERT_EQ(
+        run({"simulate", "--gpu", "H100", "--link", "NVLink4", "--world-size", "3", "--seqlen",
+             "48", "--mask", "causal", "--partition", "zigzag", "--trace", "a.json"})
+            .status,
+        0);
+  }
+  // The arguments of an animation of five images.
+  static std::vector<std::string> film(const std::string& name) {
+    return {"a.json", "--animate", name, "--size",    "640x400", "--from", "0.5",   "--to",
+            "2.5",    "--fps",     "5",  "--seconds", "1",       "--axis", "steps", "--bare"};
+  }
+  std::vector<viz::Color> pictured(int image) const {
+    return picture({"--axis", "steps", "--bare", "--at", std::to_string(0.5 + 0.5 * image)});
+  }
+};
+
+TEST_F(AnimationTest, AsWebP) {
+#ifdef RINGSCOPE_HAS_WEBP
+  view_well(film("o.webp"));
   const std::string file = contents_of(path("o.webp"));
   EXPECT_NE(file.find("--animate o.webp"), std::string::npos);  // which command made it
   const WebPData data{reinterpret_cast<const std::uint8_t*>(file.data()), file.size()};
   const std::unique_ptr<WebPAnimDecoder, void (*)(WebPAnimDecoder*)> decoder(
       WebPAnimDecoderNew(&data, nullptr), WebPAnimDecoderDelete);
   ASSERT_NE(decoder, nullptr);
-  std::vector<std::vector<viz::Color>> images;
-  int ms = 0;
-  for (std::uint8_t* pixels = nullptr; WebPAnimDecoderHasMoreFrames(decoder.get()) != 0;) {
+  int ms = 0, images = 0;
+  for (std::uint8_t* pixels = nullptr; WebPAnimDecoderHasMoreFrames(decoder.get()) != 0; ++images) {
     ASSERT_NE(WebPAnimDecoderGetNext(decoder.get(), &pixels, &ms), 0);
     const auto* const colors = reinterpret_cast<const viz::Color*>(pixels);
-    images.emplace_back(colors, colors + 640 * 400);
+    EXPECT_EQ(std::vector(colors, colors + 640 * 400), pictured(images)) << images;
   }
-  ASSERT_EQ(images.size(), 5u);
+  EXPECT_EQ(images, 5);
   EXPECT_EQ(ms, 1000 + 1500);
-  for (std::size_t i = 0; i < images.size(); ++i)
-    EXPECT_EQ(images[i], pictured(std::to_string(0.5 + 0.5 * i))) << i;
 #else
-  record("a.json");
   expect_refused("view a.json --animate o.webp", {"libwebp-dev"});
 #endif
+}
+
+TEST_F(AnimationTest, AsGif) {
+  view_well(film("o.gif"));
+  const std::string file = contents_of(path("o.gif"));
+  EXPECT_NE(file.find("--animate o.gif"), std::string::npos);
+  const viz::ReadGif gif(file);
+  ASSERT_EQ(gif.frames, 5);
+  EXPECT_EQ(gif.ms, (std::vector{200, 200, 200, 200, 200 + 1500}));
+  for (int i = 0; i < 5; ++i) {
+    const std::vector<viz::Color> shown = gif.frame(i), meant = pictured(i);
+    int same = 0;
+    for (std::size_t k = 0; k < meant.size(); ++k) same += shown[k] == meant[k] ? 1 : 0;
+    EXPECT_GT(same, 0.9 * 640 * 400) << i;  // all but rare colours, at the edges of letters
+  }
+}
+
+// ffmpeg gets all images, and the last one for longer; without it, or where it fails, no file is left.
+TEST_F(AnimationTest, AsMp4ByFfmpeg) {
+  const auto view_with = [&](const std::string& ffmpeg) {
+    std::filesystem::create_directories(path("bin"));
+    write_text("bin/ffmpeg", "#!/bin/sh\n" + ffmpeg);
+    std::filesystem::permissions(path("bin/ffmpeg"), std::filesystem::perms::owner_all);
+    std::vector<std::string> arguments = film("o.mp4");
+    arguments.insert(arguments.begin(), "view");
+    return run_after("export PATH=" + path("bin") + ":/usr/bin:/bin", arguments);
+  };
+  EXPECT_EQ(view_with("for last; do :; done; wc -c > \"$last\"; echo \"$@\" >> \"$last\"").status,
+            0);
+  const std::string file = contents_of(path("o.mp4"));
+  EXPECT_EQ(std::stoll(file), 640LL * 400 * 4 * (5 + 8));  // 1.5 s are 7.5 images
+  EXPECT_NE(file.find("-s 640x400 -r 5"), std::string::npos) << file;
+  std::filesystem::remove(path("o.mp4"));
+
+  const ProgramResult failed = view_with("echo 'no encoder' >&2; exit 1");
+  EXPECT_EQ(failed.status, 3);
+  expect_one_line(failed, {"ffmpeg", "no encoder"});
+  EXPECT_FALSE(std::filesystem::exists(path("o.mp4")));
+  const ProgramResult without =
+      run_after("export PATH=" + path("gone"), {"view", "a.json", "--animate", "o.mp4"});
+  EXPECT_EQ(without.status, 2);
+  expect_one_line(without, {"ffmpeg", ".gif"});
 }
 
 TEST_F(ScreenshotTest, OfAPrediction) {

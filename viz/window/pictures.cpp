@@ -1,13 +1,7 @@
 #include "viz/window/pictures.h"
 
-#ifdef RINGSCOPE_HAS_WEBP
-#include <webp/encode.h>
-#include <webp/mux.h>
-#endif
-
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -151,72 +145,5 @@ void write_picture(const std::string& path, const ImDrawData& data, int width, i
   else
     write_png(path, part_of(image, part));
 }
-
-#ifdef RINGSCOPE_HAS_WEBP
-
-bool can_animate() { return true; }
-
-namespace {
-
-constexpr int kLastMs = 1500;  // for which the last image stays
-
-void require_encoded(bool done, const char* why = "no memory") {
-  if (!done) throw RunError(std::string("the animation can't be encoded: ") + why);
-}
-
-struct Encoded : WebPData {
-  Encoded() : WebPData{nullptr, 0} {}
-  ~Encoded() { WebPDataClear(this); }
-  Encoded(const Encoded&) = delete;
-  Encoded& operator=(const Encoded&) = delete;
-};
-
-}  // namespace
-
-void write_animation(const std::string& path, const Animation& animation) {
-  WebPAnimEncoderOptions options;
-  WebPConfig config;
-  WebPPicture picture;
-  require_encoded(WebPAnimEncoderOptionsInit(&options) && WebPConfigInit(&config) &&
-                      WebPConfigLosslessPreset(&config, 3) && WebPPictureInit(&picture),
-                  "libwebp is of another version");
-  options.kmin = options.kmax = 0;  // no key frames: nobody seeks in it, and changes are small
-  picture.use_argb = 1;
-  picture.width = animation.width;
-  picture.height = animation.height;
-  const std::unique_ptr<WebPAnimEncoder, void (*)(WebPAnimEncoder*)> encoder(
-      WebPAnimEncoderNew(animation.width, animation.height, &options), WebPAnimEncoderDelete);
-  require_encoded(encoder != nullptr);
-  const auto ms_of = [&](int frame) {
-    return static_cast<int>(std::lround(1000 * animation.seconds * frame / animation.frames));
-  };
-  for (int frame = 0; frame < animation.frames; ++frame) {
-    const Image image = animation.draw(frame);
-    const bool added =
-        WebPPictureImportRGBX(&picture, reinterpret_cast<const std::uint8_t*>(image.pixels.data()),
-                              image.width * 4) &&
-        WebPAnimEncoderAdd(encoder.get(), &picture, ms_of(frame), &config);
-    WebPPictureFree(&picture);
-    require_encoded(added, WebPAnimEncoderGetError(encoder.get()));
-  }
-  Encoded frames, file;
-  require_encoded(
-      WebPAnimEncoderAdd(encoder.get(), nullptr, ms_of(animation.frames) + kLastMs, nullptr) &&
-          WebPAnimEncoderAssemble(encoder.get(), &frames),
-      WebPAnimEncoderGetError(encoder.get()));
-  const std::unique_ptr<WebPMux, void (*)(WebPMux*)> mux(WebPMuxCreate(&frames, 0), WebPMuxDelete);
-  const std::string xmp = xmp_of_comment();
-  const WebPData note{reinterpret_cast<const std::uint8_t*>(xmp.data()), xmp.size()};
-  require_encoded(mux && WebPMuxSetChunk(mux.get(), "XMP ", &note, 0) == WEBP_MUX_OK &&
-                  WebPMuxAssemble(mux.get(), &file) == WEBP_MUX_OK);
-  write_file(path, {reinterpret_cast<const char*>(file.bytes), file.size});
-}
-
-#else
-
-bool can_animate() { return false; }
-void write_animation(const std::string&, const Animation&) {}
-
-#endif
 
 }  // namespace ringscope::viz

@@ -3,6 +3,7 @@
 
 #include <imgui.h>
 
+#include <cmath>
 #include <functional>
 #include <optional>
 #include <string>
@@ -30,20 +31,28 @@ std::string png_of(const Image& image);
 // and RunError if the disk is full.
 void write_png(const std::string& path, const Image& image);
 
-// Return whether this build can write animations.
-bool can_animate();
-
 // An animation of images of one size, which lasts `seconds`, stays with its last image for a while, and
 // begins again.
 struct Animation {
+  static constexpr int kLastMs = 1500;  // for which the last image stays
+
   int width = 0, height = 0, frames = 0;
   double seconds = 0;
   std::function<Image(int frame)> draw;
+
+  // Return when a frame begins.
+  int ms_of(int frame) const {
+    return static_cast<int>(std::lround(1000 * seconds * frame / frames));
+  }
 };
 
-// Write an animation as WebP without loss, whole or not at all. Throw as write_png, and RunError if it
-// can't be encoded. Call it only if can_animate().
+// Return why an animation can't be written here with the ending of `path`, and what could, or "".
+std::string why_not_animated(std::string_view path);
+
+// Write an animation as GIF, as MP4 by ffmpeg, or as WebP without loss, by the path's ending, whole or not at
+// all. Throw as write_png, and RunError if it can't be encoded. Call it only where why_not_animated() is "".
 void write_animation(const std::string& path, const Animation& animation);
+std::string gif_of(const Animation& animation);
 
 // Return whether a picture at `path` consists of pixels alone.
 inline bool is_png(std::string_view path) {
