@@ -17,6 +17,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
+#include "core/tools/foreign/merged_trace.h"
 #include "core/tools/foreign/trace_files.h"
 #include "lessons/book/lesson.h"
 #include "viz/data/session/selection.h"
@@ -138,12 +139,20 @@ void write_page(const viz::ViewOptions& options) {
   write_file(*options.html, page);
 }
 
+void write_perfetto(const viz::ViewOptions& options) {
+  const std::vector<Trace> traces = load_traces(options.traces, nullptr);
+  AtomicFile file(*options.perfetto);
+  write_merged_trace(file, traces);
+  file.commit();
+}
+
 // Write what is asked for beside pictures. Return whether there is any.
 bool write_files(const viz::ViewOptions& options) {
   require_memory(options);
   if (options.csv) write_csv(options);
   if (options.html) write_page(options);
-  return options.csv || options.html;
+  if (options.perfetto) write_perfetto(options);
+  return options.csv || options.html || options.perfetto;
 }
 
 }  // namespace
@@ -219,6 +228,8 @@ Finish declare_view(CommandFlags& flags) {
       .needs(kPicture);
   flags.path("--csv", view->csv,
              "write what --select finds, or all slices, as CSV, and open no window (-: to stdout)");
+  flags.path("--perfetto", view->perfetto,
+             "write the recordings as one trace for Perfetto, and open no window (-: to stdout)");
   flags.path("--html", view->html,
              "write a page that holds the recordings and the viewer, and open no window");
   flags
@@ -273,15 +284,16 @@ Finish declare_view(CommandFlags& flags) {
                "background (as last time; of a picture: dark)");
   return [view, &flags] {
     view->traces = files_in(view->traces);
-    for (const char* flag : {"--html", "--csv", "--animate", "--bare", "--step", "--at", "--select",
-                             "--range", "--pin", "--fold", "--table", "--difference", "--axis",
-                             "--story", "--panel", "--what-if"})
+    for (const char* flag : {"--html", "--csv", "--perfetto", "--animate", "--bare", "--step",
+                             "--at", "--select", "--range", "--pin", "--fold", "--table",
+                             "--difference", "--axis", "--story", "--panel", "--what-if"})
       if (view->traces.empty() && flags.given(flag))
         contradiction(flag, "no trace given", "it together with TRACE...");
     if (view->csv && view->traces.size() > 1)
       contradiction("--csv", "given with several traces", "it with one");
     if (view->traces.empty()) view->examples = viewer_examples();
-    if (view->csv == "-") view->csv = "/dev/stdout";
+    for (auto* const path : {&view->csv, &view->perfetto})
+      if (*path == "-") *path = "/dev/stdout";
     if (view->screenshot) require_picture(*view->screenshot);
     if (flags.given("--step") && flags.given("--at"))
       contradiction("--at", "given with --step", "one of them");
@@ -292,6 +304,7 @@ Finish declare_view(CommandFlags& flags) {
       if (flags.given(flag) && flags.given(other))
         contradiction(flag, fmt::format("given beside {}", other), "one of them");
     check_output_places({{"--csv", view->csv},
+                         {"--perfetto", view->perfetto},
                          {"--html", view->html},
                          {"--animate", view->animate},
                          {"--screenshot", view->screenshot}},

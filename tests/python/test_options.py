@@ -11,7 +11,7 @@ from ringscope import options
 
 PACKAGE = Path(options.__file__).parent
 TENSORS = {"q", "k", "v", "out", "lse", "dq", "dk", "dv", "dout"}
-PICTURES = {"screenshot", "animate", "from", "to", "seconds", "fps", "csv", "html"}
+PICTURES = {"screenshot", "animate", "from", "to", "seconds", "fps", "csv", "html", "perfetto"}
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ struct ViewOptions {
   int fps = 10;                           // pictures in each of them
   bool bare = false;                      // without toolbar and transport; with `panel`, for print
   std::optional<std::string> csv;         // write the slices found, or all
+  std::optional<std::string> perfetto;    // write all recordings as one trace for Perfetto
   std::optional<std::string> html;        // write a page that holds the recordings and the viewer
   int width = 0, height = 0;              // 0: 1600 x 900, or what a panel for print needs
   std::optional<int> step;                // put the playhead at this ring step
