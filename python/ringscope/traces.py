@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 FORWARD, BACKWARD = "ringscope_attn_fwd", "ringscope_attn_bwd"
 SUFFIX = ".pt.trace.json"
 
-IMAGES = {".png": "png", ".svg": "svg+xml"}
+IMAGES = {".png": "image/png", ".svg": "image/svg+xml", ".pdf": "application/pdf"}
 NO_VIEWER = "the viewer for browsers is not built"  # how the program says it
 
 
@@ -143,10 +143,11 @@ def show(
     """Write a page that holds recordings and the viewer, and return its path, which a notebook
     shows as the page itself.
 
-    `path`: of the page (`TRACE.html`); one that ends in .png or .svg asks for a picture instead. A
-    program that was built without the viewer for browsers writes a picture, too, `TRACE.png`, and
-    a RingscopeWarning says so. `browser` opens either. Options are the flags of `ringscope view`:
-    `step=2`, `select="rank:3,wait"`, ... Throws RingscopeError if a recording can't be read.
+    `path`: of the page (`TRACE.html`); one that ends in .png, .svg or .pdf asks for a picture
+    instead. A program that was built without the viewer for browsers writes a picture, too,
+    `TRACE.png`, and a RingscopeWarning says so. `browser` opens either. Options are the flags of
+    `ringscope view`: `step=2`, `select="rank:3,wait"`, ... Throws RingscopeError if a recording
+    can't be read.
     """
     paths = _paths(trace)
     page = Page(path if path is not None else "".join(paths[:1]).rstrip("/") + ".html")
@@ -175,7 +176,8 @@ class Page(PosixPath):
             return None
         if self.suffix in IMAGES:
             data = base64.b64encode(self.read_bytes()).decode()
-            return f'<img src="data:image/{IMAGES[self.suffix]};base64,{data}">'
+            tag = "embed" if self.suffix == ".pdf" else "img"
+            return f'<{tag} src="data:{IMAGES[self.suffix]};base64,{data}">'
         source = html.escape(self.read_text(encoding="utf-8"))
         frame = f'<iframe srcdoc="{source}" width="100%" height="720" frameborder="0"></iframe>'
         return f"<div>{frame}</div>"
