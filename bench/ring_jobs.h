@@ -197,6 +197,7 @@ class DecoratedEngine : public Engine {
     }
     BlockBackend& backend() override { return backend_ ? *backend_ : inner_->backend(); }
     void finish() override { inner_->finish(); }
+    void record() override { inner_->record(); }
     void finish_failed() override { inner_->finish_failed(); }
     Index scratch_bytes() const override { return inner_->scratch_bytes(); }
     std::int64_t clock_error_ns() const override { return inner_->clock_error_ns(); }

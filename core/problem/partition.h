@@ -35,6 +35,7 @@ struct Run {
   Index stride = 1;
   Index count = 0;
 
+  constexpr bool operator==(const Run&) const = default;
   constexpr Index position(Index i) const { return first + stride * i; }
   // Return how many of the run's positions are < position.
   constexpr Index rows_below(Index position) const {
@@ -63,6 +64,7 @@ struct LocalRows {
   Index first_row = 0, end_row = 0;
   Index distance = 0;  // by which the positions lie further on than the table says
 
+  constexpr bool operator==(const LocalRows&) const = default;
   constexpr bool is_dealt() const { return stretches != nullptr; }
   constexpr Index size() const {
     return is_dealt() ? end_row - first_row : runs[0].count + runs[1].count;

@@ -20,6 +20,7 @@ LoopCounts count_loop(const Problem& job, int rank, bool with_pairs) {
       case Op::Kind::hop:
         (is_forward ? counts.forward_bytes : counts.backward_bytes) += op.bytes;
         counts.messages += op.to >= 0;
+        ++counts.hops;
         counts.events += (op.to >= 0) + (op.from >= 0);
         break;
       case Op::Kind::attend:

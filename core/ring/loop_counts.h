@@ -13,6 +13,7 @@ struct LoopCounts {
   std::vector<Index> pairs_by_step;  // forward, per batch entry and head of the whole problem
   double forward_bytes = 0, backward_bytes = 0;  // sent
   int messages = 0;                              // sent, in both passes
+  std::size_t hops = 0;                          // in both passes
   std::vector<StepInfo> attended;  // a block, or part of it, at a time, in the order of both passes
   // The most that a recording has of them.
   std::size_t events = 0, samples = 0;

@@ -21,8 +21,9 @@ class CpuRankEngine : public RankEngine {
 
   Communicator& communicator() override { return communicator_; }
   BlockBackend& backend() override { return backend_; }
-  void finish() override { communicator_.flush(); }
-  void finish_failed() override { communicator_.flush_what_happened(); }
+  void finish() override { communicator_.wait(); }
+  void record() override { communicator_.flush_what_happened(); }
+  void finish_failed() override { record(); }
   Index scratch_bytes() const override { return scratch_bytes_; }
 
  private:

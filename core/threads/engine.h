@@ -50,9 +50,11 @@ class RankEngine {
   virtual void begin() {}
   virtual Communicator& communicator() = 0;  // both seams are recorded
   virtual BlockBackend& backend() = 0;
-  // Return when everything that was started has happened and is recorded. Throw RunError.
+  // Return when everything that was started has happened, which ends the rank's time. Throw RunError.
   virtual void finish() = 0;
-  // Called instead of finish() after a failure, when the rank's thread has ended. Record what has
+  // Called after finish(): record what has happened. Throw RunError.
+  virtual void record() = 0;
+  // Called instead of both after a failure, when the rank's thread has ended. Record what has
   // happened, and wait for nothing.
   virtual void finish_failed() {}
   // Return by formula the bytes that the engine takes on the rank's meter.

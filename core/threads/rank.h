@@ -41,6 +41,7 @@ class Rank {
   RankMemory& memory() { return memory_; }  // for a loop of one's own, instead of run()
   MemoryMeter& meter() { return memory_.meter(); }
   Index peak_bytes() const { return memory_.meter().peak_bytes(); }
+  const LoopCounts& counts() const { return counts_; }
   // Return what tells its recorder what it attends next.
   NextAttended next_attended() const { return NextAttended(counts_.attended); }
   // Return what it has recorded so far, without a clock error.

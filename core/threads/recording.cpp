@@ -214,7 +214,7 @@ void nest_lanes(std::vector<TraceEvent>& slices) {
 
 }  // namespace
 
-void RecordingCommunicator::flush() {
+void RecordingCommunicator::wait() {
   for (const Pending& pending : pending_) {
     if (pending.completion->done()) continue;
     const Exchange& hop = pending.hop;
@@ -223,7 +223,6 @@ void RecordingCommunicator::flush() {
         hop.receives() ? hop.sender(rank(), world_size()) : hop.receiver(rank(), world_size()));
     pending.completion->wait();
   }
-  flush_what_happened();
 }
 
 void RecordingCommunicator::flush_what_happened() {

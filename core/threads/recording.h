@@ -113,8 +113,13 @@ class RecordingCommunicator : public ForwardingCommunicator {
 
   Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override;
 
-  // Wait for all hops and record them.
-  void flush();
+  // Wait for all hops.
+  void wait();
+  // Record them as well.
+  void flush() {
+    wait();
+    flush_what_happened();
+  }
   // Record what has happened before a failure, and wait for nothing.
   void flush_what_happened();
 

@@ -67,6 +67,7 @@ std::int64_t run_all(const std::vector<std::unique_ptr<Rank>>& ranks, const Rank
         ranks[rank]->run(engines[rank]->communicator(), engines[rank]->backend());
         engines[rank]->finish();
         end_ns[rank] = ranks[rank]->recorder().now_ns();
+        engines[rank]->record();
         ended(rank);
       },
       [&](int rank, const RunError& error) {

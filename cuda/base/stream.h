@@ -4,6 +4,10 @@
 
 #include <cuda_runtime.h>
 
+#include <cstddef>
+#include <utility>
+#include <vector>
+
 #include "cuda/base/check.h"
 
 #ifndef RINGSCOPE_MODEL
@@ -76,6 +80,27 @@ class Event {
 
  private:
   Owned<cudaEvent_t, cudaEventDestroy> event_;
+};
+
+// Timed events that are made before a run, because making one calls the driver, whose lock the
+// threads of all ranks then wait for.
+class ReadyEvents {
+ public:
+  ReadyEvents() = default;
+  // Make `count` on the current device. Throws CudaError.
+  explicit ReadyEvents(std::size_t count) {
+    while (events_.size() < count) events_.emplace_back(EventKind::timed);
+  }
+  // Return one of them, or a new one if none is left. Throws CudaError.
+  Event take() {
+    if (events_.empty()) return Event(EventKind::timed);
+    Event event = std::move(events_.back());
+    events_.pop_back();
+    return event;
+  }
+
+ private:
+  std::vector<Event> events_;
 };
 
 // ---

@@ -121,8 +121,15 @@ namespace {
 // Completes when its block has arrived and its own block has been read.
 class NcclHop : public DeviceCompletion {
  public:
-  NcclHop(NcclWorld& world, int rank, int from, int step, const DeviceClock& clock)
-      : world_(world), rank_(rank), from_(from), step_(step), clock_(clock) {}
+  NcclHop(NcclWorld& world, int rank, int from, int step, const DeviceClock& clock,
+          ReadyEvents& events)
+      : begin(events.take()),
+        end(events.take()),
+        world_(world),
+        rank_(rank),
+        from_(from),
+        step_(step),
+        clock_(clock) {}
 
   bool done() const override {
     // An aborted hop ends as well.
@@ -144,8 +151,7 @@ class NcclHop : public DeviceCompletion {
     return times;
   }
 
-  Event begin{EventKind::timed};
-  Event end{EventKind::timed};
+  Event begin, end;
 
  private:
   NcclWorld& world_;
@@ -155,8 +161,13 @@ class NcclHop : public DeviceCompletion {
 
 }  // namespace
 
-NcclCommunicator::NcclCommunicator(NcclWorld& world, int rank, const DeviceClock& clock)
-    : world_(world), connection_(world.connection(rank)), rank_(rank), clock_(clock) {}
+NcclCommunicator::NcclCommunicator(NcclWorld& world, int rank, const DeviceClock& clock,
+                                   std::size_t hops)
+    : world_(world),
+      connection_(world.connection(rank)),
+      rank_(rank),
+      clock_(clock),
+      events_(2 * hops) {}
 
 Completion NcclCommunicator::exchange(const Exchange& hop,
                                       std::initializer_list<Completion> after) {
@@ -166,8 +177,9 @@ Completion NcclCommunicator::exchange(const Exchange& hop,
   int to = hop.receiver(rank_, world_size()), from = hop.sender(rank_, world_size());
   if (!hop.sends()) to = from;
   if (!hop.receives()) from = to;
-  auto started = std::make_shared<NcclHop>(world_, rank_, from, hop.step, clock_);
+  std::shared_ptr<NcclHop> started;
   with_step_in_errors(rank_, hop.step, [&] {
+    started = std::make_shared<NcclHop>(world_, rank_, from, hop.step, clock_, events_);
     const cudaStream_t stream = stream_.get();
     for (const Completion& earlier : after) wait_on(stream, earlier);
     started->begin.record(stream);

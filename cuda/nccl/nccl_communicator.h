@@ -63,8 +63,8 @@ RingRun with_transfer_times(Run&& run) {
 class NcclCommunicator : public Communicator {
  public:
   // `clock` belongs to the rank's GPU. The three objects must outlive the communicator and its
-  // completions. Throws CudaError.
-  NcclCommunicator(NcclWorld& world, int rank, const DeviceClock& clock);
+  // completions. Makes the events of as many hops. Throws CudaError.
+  NcclCommunicator(NcclWorld& world, int rank, const DeviceClock& clock, std::size_t hops);
 
   int rank() const override { return rank_; }
   int world_size() const override { return world_.world_size(); }
@@ -75,6 +75,7 @@ class NcclCommunicator : public Communicator {
   NcclConnection& connection_;
   int rank_;
   const DeviceClock& clock_;
+  ReadyEvents events_;
   Stream stream_{StreamPriority::high};
 };
 

@@ -20,8 +20,9 @@ DeviceEngine::Link NcclEngine::link(Rank& rank) {
   const int number = rank.rank();
   const DeviceClock& clock = clocks_[number];
   return {.clock = clock,
-          .communicator = with_faults(std::make_unique<NcclCommunicator>(world_, number, clock),
-                                      rank.config(), lives_, world_.memory_of(number)),
+          .communicator = with_faults(
+              std::make_unique<NcclCommunicator>(world_, number, clock, rank.counts().hops),
+              rank.config(), lives_, world_.memory_of(number)),
           .ends_by_abort = true};
 }
 

@@ -1,5 +1,8 @@
 #include "cuda/ring/cuda_backend.h"
 
+#include <algorithm>
+
+#include "core/ring/program.h"
 #include "cuda/base/check.h"
 #include "cuda/base/stream.h"
 #include "cuda/kernels/row_kernels.h"
@@ -43,22 +46,45 @@ Index stretch_entries(const RingProblem& problem) {
   return sum;
 }
 
+// The regions that a rank attends, each once however often it comes, and their numbers by pass and
+// block attended.
+struct AttendedRegions {
+  std::vector<Region> regions;
+  std::vector<std::size_t> of_blocks[2];
+  Index query_rows = 0, key_rows = 0;  // of all regions
+
+  AttendedRegions(const Problem& job, const RingProblem& problem, int rank) {
+    program_of(job, problem, rank, [&](const Op& op, const Region& region, const HeadShare&) {
+      const auto same = std::find_if(regions.begin(), regions.end(), [&](const Region& known) {
+        return known.queries == region.queries && known.keys == region.keys;
+      });
+      of_blocks[static_cast<int>(op.pass)].push_back(
+          static_cast<std::size_t>(same - regions.begin()));
+      if (same != regions.end()) return;
+      regions.push_back(region);
+      query_rows += region.queries.size();
+      if (job.backward) key_rows += region.keys.size();
+    });
+  }
+};
+
 }  // namespace
 
-CudaBackend::CudaBackend(const RingProblem& problem, int rank, bool backward,
+CudaBackend::CudaBackend(const Problem& job, const RingProblem& problem, int rank,
                          const ChosenKernels& kernels, MemoryMeter& meter)
     : params_(problem.params),
       blocks_(problem.blocks_attended()),
       has_many_states_(problem.attends_for_others()),
       kernels_(kernels),
-      allowed_keys_(&meter, most_queries(problem, rank)),
-      allowed_queries_(&meter, backward ? problem.partition.max_rows() : 0),
-      workspace_(&meter, workspace_bytes(problem, rank, backward)),
-      counters_(&meter, (backward ? 2 : 1) * blocks_),
+      workspace_(&meter, workspace_bytes(problem, rank, job.backward)),
+      counters_(&meter, (job.backward ? 2 : 1) * blocks_),
       document_ends_(&meter, problem.mask.num_documents),
       sinks_(&meter, sinks_in(problem)),
       stretches_(&meter, stretch_entries(problem)),
-      skipped_tiles_(static_cast<std::size_t>(counters_.size()), 0) {
+      skipped_tiles_(static_cast<std::size_t>(counters_.size()), 0),
+      // Of each block, its completion, its slice's begin and its wait's ends; backward, those of the
+      // sum of its gradient as well.
+      events_(static_cast<std::size_t>((job.backward ? 11 : 4) * blocks_ + 8)) {
   for (int pass = 0; pass < kernels.stamped_passes(); ++pass)
     stamps_[pass].emplace(blocks_, kernels.stamped);
   meter.space().copy_in(document_ends_.data(), problem.mask.document_ends, document_ends_.bytes());
@@ -71,14 +97,34 @@ CudaBackend::CudaBackend(const RingProblem& problem, int rank, bool backward,
     on_device_[rows.stretches] = next;
     next += entries;
   });
+  const AttendedRegions attended(job, problem, rank);
+  allowed_keys_ = Buffer<RowInterval>(&meter, attended.query_rows);
+  allowed_queries_ = Buffer<RowInterval>(&meter, attended.key_rows);
+  std::vector<Tables> of_regions;
+  RowInterval *keys = allowed_keys_.data(), *queries = allowed_queries_.data();
+  for (const Region& region : attended.regions) {
+    of_regions.push_back({keys, queries});
+    const auto rows_q = static_cast<int>(region.queries.size());
+    launch_allowed_keys(on_device(region), keys, stream());
+    if (job.backward) {
+      launch_allowed_queries(keys, rows_q, queries, static_cast<int>(region.keys.size()), stream());
+      queries += region.keys.size();
+    }
+    keys += rows_q;
+  }
+  for (int pass = 0; pass < 2; ++pass)
+    for (const std::size_t number : attended.of_blocks[pass])
+      tables_[pass].push_back(of_regions[number]);
+  stream_.synchronize();
 }
 
-Index CudaBackend::scratch_bytes(const RingProblem& problem, int rank, bool backward) {
-  const Index intervals =
-      most_queries(problem, rank) + (backward ? problem.partition.max_rows() : 0);
-  return intervals * static_cast<Index>(sizeof(RowInterval)) +
-         workspace_bytes(problem, rank, backward) +
-         (backward ? 2 : 1) * problem.blocks_attended() * static_cast<Index>(sizeof(StepCounters)) +
+Index CudaBackend::scratch_bytes(const Problem& job, int rank) {
+  const RingProblem problem = job.ring_problem();
+  const AttendedRegions attended(job, problem, rank);
+  return (attended.query_rows + attended.key_rows) * static_cast<Index>(sizeof(RowInterval)) +
+         workspace_bytes(problem, rank, job.backward) +
+         (job.backward ? 2 : 1) * problem.blocks_attended() *
+             static_cast<Index>(sizeof(StepCounters)) +
          problem.mask.num_documents * static_cast<Index>(sizeof(Index)) +
          sinks_in(problem) * static_cast<Index>(sizeof(float)) +
          stretch_entries(problem) * static_cast<Index>(sizeof(Stretch));
@@ -113,10 +159,9 @@ Completion CudaBackend::attend(const StepInfo& step, const Region& region, const
     wait_on(stream(), after);
     return end();
   }
-  // The table needs no keys, so make it while they may still be in transit.
-  launch_allowed_keys(on_device(region), allowed_keys_.data(), stream());
   wait_on(stream(), after);
   ForwardStep arguments = forward_step(q, block, state);
+  arguments.allowed_keys = tables().allowed_keys;
   arguments.first = is_empty_;
   arguments.last = step.last && !has_many_states_;
   arguments.counters = counters_.data() + slot();
@@ -176,9 +221,6 @@ Completion CudaBackend::attend_backward(const StepInfo&, const Region& region, c
           static_cast<std::size_t>(block_values(params_, block.rows)) * sizeof(float), stream()));
     return end();
   }
-  launch_allowed_keys(on_device(region), allowed_keys_.data(), stream());
-  launch_allowed_queries(allowed_keys_.data(), static_cast<int>(q.rows), allowed_queries_.data(),
-                         static_cast<int>(block.rows), stream());
   wait_on(stream(), after);
   BackwardStep arguments;
   arguments.shape = shape_of(params_, q.rows, block.rows);
@@ -187,8 +229,8 @@ Completion CudaBackend::attend_backward(const StepInfo&, const Region& region, c
   arguments.k = block.data;
   arguments.v = values_of(block);
   arguments.dout = q.dout;
-  arguments.allowed_keys = allowed_keys_.data();
-  arguments.allowed_queries = allowed_queries_.data();
+  arguments.allowed_keys = tables().allowed_keys;
+  arguments.allowed_queries = tables().allowed_queries;
   arguments.row_max = state.row_max;
   arguments.row_sum = state.row_sum;
   arguments.delta = state.delta;
@@ -259,8 +301,6 @@ bool CudaBackend::skips(const Region& region, const Kernel& kernel, int tile) {
   return true;
 }
 
-Completion CudaBackend::end() const { return std::make_shared<EventCompletion>(stream()); }
-
 // Return the region with its tables in device memory instead of host memory: the documents' ends, and
 // the stretches of rows that are dealt out.
 Region CudaBackend::on_device(const Region& region) const {
@@ -284,7 +324,6 @@ ForwardStep CudaBackend::forward_step(const QueryBlock& q, const KvBlock& block,
   step.q = q.q;
   step.k = block.data;
   step.v = values_of(block);
-  step.allowed_keys = allowed_keys_.data();
   step.row_max = state.row_max;
   step.row_sum = state.row_sum;
   step.out = state.out_accum;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -24,13 +25,14 @@ namespace ringscope::cuda {
 
 class CudaBackend : public BlockBackend {
  public:
-  // Serve the queries of `rank`. Allocates working memory on the device, counted by `meter`: the
-  // tables of intervals, one counter per block attended, the mask's documents, the stretches of dealt
-  // positions, and the learned sinks. Throws CudaError.
-  CudaBackend(const RingProblem& problem, int rank, bool backward, const ChosenKernels& kernels,
-              MemoryMeter& meter);
+  // Serve the queries of `rank`. `problem` is job.ring_problem(). Allocates working memory on the
+  // device, counted by `meter`: the tables of intervals of all steps, which are made now, one counter
+  // per block attended, the mask's documents, the stretches of dealt positions, and the learned sinks.
+  // Throws CudaError.
+  CudaBackend(const Problem& job, const RingProblem& problem, int rank,
+              const ChosenKernels& kernels, MemoryMeter& meter);
   // Return the bytes that the constructor allocates.
-  static Index scratch_bytes(const RingProblem& problem, int rank, bool backward);
+  static Index scratch_bytes(const Problem& job, int rank);
 
   Completion begin(const QueryBlock& q, const SoftmaxState& state) override;
   Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
@@ -67,13 +69,24 @@ class CudaBackend : public BlockBackend {
   }
 
   cudaStream_t stream() const { return stream_.get(); }
+  Event take_event() { return events_.take(); }
+  // Return the completion of all that was enqueued so far. Its event is timed.
+  std::shared_ptr<EventCompletion> end() {
+    return std::make_shared<EventCompletion>(take_event(), stream());
+  }
   // Return whether the state of the latest block is in memory.
   bool has_state() const { return !is_empty_; }
 
  private:
+  // What a block's kernel knows its region by.
+  struct Tables {
+    const RowInterval* allowed_keys;
+    const RowInterval* allowed_queries;
+  };
+
   void enter(Pass pass);
   bool skips(const Region& region, const Kernel& kernel, int tile);
-  Completion end() const;
+  const Tables& tables() const { return tables_[static_cast<int>(last_pass_)].at(attended_ - 1); }
   Region on_device(const Region& region) const;
   const void* values_of(const KvBlock& block) const;
   ForwardStep forward_step(const QueryBlock& q, const KvBlock& block,
@@ -101,6 +114,8 @@ class CudaBackend : public BlockBackend {
   // Tiles of the blocks that started no kernel, indexed like counters_.
   std::vector<Index> skipped_tiles_;
   std::optional<StampLog> stamps_[2];  // by pass
+  std::vector<Tables> tables_[2];      // by pass and block attended
+  ReadyEvents events_;
   Stream stream_;  // declared after the memory that its work uses, so that it ends first
 
   bool is_empty_ = true;     // begin() left it to the first kernel to begin the state

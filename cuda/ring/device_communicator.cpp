@@ -48,8 +48,7 @@ namespace {
 
 // A copy in a stream, enclosed by two events of the receiver's device.
 struct Copy {
-  Event begin{EventKind::timed};
-  Event end{EventKind::timed};
+  Event begin, end;
 };
 
 }  // namespace
@@ -210,7 +209,7 @@ bool DeviceRing::enqueue_next_copy(int rank) {
     const cudaStream_t stream = mine.copies.get();
     receive.hold_after(stream);
     send.hold_after(stream);
-    const auto copy = std::make_shared<Copy>();
+    const auto copy = std::make_shared<Copy>(Copy{mine.events.take(), mine.events.take()});
     copy->begin.record(stream);
     const auto bytes = static_cast<std::size_t>(in.recv_bytes);
     if (bytes > 0)
@@ -226,6 +225,11 @@ bool DeviceRing::enqueue_next_copy(int rank) {
   for (DeviceHop* hop : {&receive, &send})
     if (hop->is_enqueued()) hop->after_.clear();
   return true;
+}
+
+DeviceCommunicator::DeviceCommunicator(DeviceRing& ring, int rank, std::size_t hops)
+    : ring_(ring), rank_(rank) {
+  ring.seats_[rank].events = ReadyEvents(2 * hops);
 }
 
 Completion DeviceCommunicator::exchange(const Exchange& hop,

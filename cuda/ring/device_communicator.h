@@ -65,10 +65,11 @@ class DeviceCompletion : public PendingOperation {
 // Completes when everything that was enqueued on a stream so far has finished.
 class EventCompletion : public DeviceCompletion {
  public:
-  explicit EventCompletion(cudaStream_t stream) : event_(EventKind::untimed) {
+  EventCompletion(Event event, cudaStream_t stream) : event_(std::move(event)) {
     event_.record(stream);
   }
 
+  const Event& event() const { return event_; }
   bool done() const override { return event_.done(); }
   void wait() override { event_.wait(); }
   TransferTimes times() const override { return {}; }
@@ -135,6 +136,7 @@ class DeviceRing {
     Stream copies{StreamPriority::high};
     std::vector<std::shared_ptr<DeviceHop>> hops;  // in the order of the requests
     std::size_t received = 0;                      // number of hops whose receive is in the stream
+    ReadyEvents events = {};                       // for copies
   };
 
   Place& place_of(int rank) { return *places_[device_of(rank)]; }
@@ -154,7 +156,8 @@ class DeviceRing {
 // One rank's place in the ring. Only that rank's thread uses it.
 class DeviceCommunicator : public Communicator {
  public:
-  DeviceCommunicator(DeviceRing& ring, int rank) : ring_(ring), rank_(rank) {}
+  // Make the events of as many hops. Throws CudaError.
+  DeviceCommunicator(DeviceRing& ring, int rank, std::size_t hops = 0);
 
   int rank() const override { return rank_; }
   int world_size() const override { return ring_.world_size(); }

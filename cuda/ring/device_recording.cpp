@@ -31,10 +31,10 @@ DeviceRecordingBackend::DeviceRecordingBackend(CudaBackend& inner, Rank& rank,
 
 void DeviceRecordingBackend::wait(const StepInfo& step, Payload payload, const Completion& after) {
   if (after == nullptr) return;
-  Slice slice{.step = step, .awaited = after, .payload = payload};
+  Slice slice{.step = step, .begin = inner_.take_event(), .awaited = after, .payload = payload};
   slice.begin.record(inner_.stream());
   wait_on(inner_.stream(), after);
-  slice.end.record(inner_.stream());
+  slice.end = inner_.end();
   slices_.push_back(std::move(slice));
 }
 
@@ -42,22 +42,17 @@ Completion DeviceRecordingBackend::compute(const StepInfo& step, const Start& st
   rank_.pulse().at(step.pass, step.step);
   rank_.pulse().advance();
   Slice slice{.step = step,
-              .awaited = nullptr,
+              .begin = inner_.take_event(),
               .heads = share_,
               .pairs = pairs_of_share(params_, region_pairs_, share_)};
-  Completion completion;
   const auto enqueue = [&] {
     slice.begin.record(inner_.stream());
-    completion = start(nullptr);
-    slice.end.record(inner_.stream());
+    return std::static_pointer_cast<EventCompletion>(start(nullptr));
   };
-  if (turns_ != nullptr && region_pairs_ > 0) {
-    turns_->take(inner_.stream(), enqueue);
-  } else {
-    enqueue();
-  }
+  const bool takes_turn = turns_ != nullptr && region_pairs_ > 0;
+  slice.end = takes_turn ? turns_->take(inner_.stream(), enqueue) : enqueue();
   slices_.push_back(std::move(slice));
-  return completion;
+  return slices_.back().end;
 }
 
 Completion DeviceRecordingBackend::around(BlockOperation which, const StepInfo* step,
@@ -94,26 +89,29 @@ Completion DeviceRecordingBackend::attend_backward(const StepInfo& step, const R
   return ForwardingBackend::attend_backward(step, region, q, block, state, gradient, after);
 }
 
-void DeviceRecordingBackend::flush() {
-  // Wait step by step, so that the listener hears of each step as it happens and a failing kernel
-  // is reported at its own step.
+// Wait step by step, so that the listener hears of each step as it happens and a failing kernel is
+// reported at its own step.
+void DeviceRecordingBackend::finish_all() {
   const RingSchedule ring{rank_.rank(), rank_.config().world_size};
   for (const Slice& slice : slices_)
     with_step_in_errors(ring.rank, slice.step.step, [&] {
       rank_.pulse().at(slice.step.pass, slice.step.step);
       {
         const ShownWait shown(&rank_.pulse(), slice.awaited, ring.recv_rank());
-        slice.end.wait();
+        slice.end->wait();
       }
       if (slice.awaited == nullptr && listener_) listener_(slice.pairs);
     });
   if (!slices_.empty())  // wait also for what came after the last slice
     with_step_in_errors(ring.rank, slices_.back().step.step,
                         [&] { RINGSCOPE_CUDA(cudaStreamSynchronize(inner_.stream())); });
+}
+
+void DeviceRecordingBackend::flush() {
   std::vector<BlockStats> stats[2];  // [pass]
   std::size_t blocks[2] = {0, 0};
   for (const Slice& slice : slices_)
-    with_step_in_errors(ring.rank, slice.step.step, [&] {
+    with_step_in_errors(rank_.rank(), slice.step.step, [&] {
       if (slice.awaited != nullptr) return flush_wait(slice);
       const int pass = static_cast<int>(slice.step.pass);
       next_.attends(slice.step);
@@ -130,7 +128,7 @@ void DeviceRecordingBackend::flush_wait(const Slice& slice) {
   if (hop.last_peer < 0) return;  // waited for its own work, not for a peer
   TraceEvent event = wait_event(next_.after(slice.step), slice.payload);
   event.begin_ns = recorded_ns(slice.begin);
-  event.end_ns = recorded_ns(slice.end);
+  event.end_ns = recorded_ns(slice.end->event());
   event.waiting_for = hop.last_peer;
   if (std::max(hop.send_end, hop.recv_end) - rank_.recorder().origin_ns() > event.begin_ns)
     rank_.recorder().record(event);
@@ -139,7 +137,7 @@ void DeviceRecordingBackend::flush_wait(const Slice& slice) {
 void DeviceRecordingBackend::flush_compute(const Slice& slice, const BlockStats& stats, int block) {
   TraceEvent event = compute_event(slice.step, params_, stats, slice.heads);
   event.begin_ns = recorded_ns(slice.begin);
-  event.end_ns = recorded_ns(slice.end);
+  event.end_ns = recorded_ns(slice.end->event());
   event.cpu_ns = event.end_ns - event.begin_ns;
   rank_.recorder().record(event);
   if (StampLog* const log = inner_.stamps(slice.step.pass)) {

@@ -3,8 +3,8 @@
 
 #include <cuda_runtime.h>
 
+#include <memory>
 #include <mutex>
-#include <optional>
 #include <vector>
 
 #include "core/threads/engine.h"
@@ -28,25 +28,25 @@ namespace ringscope::cuda {
 // Thread-safe. It cannot deadlock, because a turn waits only for work that is already in a stream.
 class KernelTurns {
  public:
-  // Take a turn, whose work enqueue() puts on `stream`.
+  // Take a turn, whose work enqueue() puts on `stream`, and return its completion, which enqueue()
+  // returns.
   template <class F>
-  void take(cudaStream_t stream, F&& enqueue) {
+  std::shared_ptr<EventCompletion> take(cudaStream_t stream, F&& enqueue) {
     const std::lock_guard lock(mutex_);
     if (last_) last_->hold(stream);
-    enqueue();
-    last_.emplace(EventKind::untimed).record(stream);
+    return last_ = enqueue();
   }
 
  private:
   std::mutex mutex_;
-  std::optional<Event> last_;
+  std::shared_ptr<EventCompletion> last_;
 };
 
 // ---
 // Records a ring on a device, as core/threads/recording.h does for backends that compute on the host.
 // While the ring runs, events enclose every wait and every kernel in the compute stream; flush()
-// turns them into slices. (Hops report their own times, so core's RecordingCommunicator works here
-// too.)
+// turns them into slices when the run is over. (Hops report their own times, so core's
+// RecordingCommunicator works here too.)
 
 // Writes a compute slice for every block attended, without the wait for its turn, and a wait slice
 // when the compute stream stood still for a block. A forward pass also records the softmax state of
@@ -54,8 +54,8 @@ class KernelTurns {
 class DeviceRecordingBackend : public ForwardingBackend {
  public:
   // `turns` may be null; kernels of different ranks then run at once. `listener` may be empty;
-  // flush() calls it. The rank's pulse advances with every operation requested and, in
-  // flush(), with every operation ended. Throws CudaError.
+  // finish_all() calls it. The rank's pulse advances with every operation requested and, in
+  // finish_all(), with every operation ended. Throws CudaError.
   DeviceRecordingBackend(CudaBackend& inner, Rank& rank, const DeviceClock& clock,
                          KernelTurns* turns, Engine::Listener listener);
 
@@ -73,16 +73,17 @@ class DeviceRecordingBackend : public ForwardingBackend {
     wait(step, payload, after);
   }
 
-  // Wait until everything has happened, and record it. Throws a RunError that names rank and step.
+  // Wait until everything has happened, and then record it. Throw a RunError that names rank and step.
+  void finish_all();
   void flush();
 
  private:
   // The time between two events of the compute stream.
   struct Slice {
     StepInfo step;
-    Event begin{EventKind::timed};
-    Event end{EventKind::timed};
-    Completion awaited;               // for a wait slice; null in a compute slice
+    Event begin;
+    std::shared_ptr<EventCompletion> end = nullptr;
+    Completion awaited = nullptr;     // for a wait slice; null in a compute slice
     Payload payload = Payload::kv;    // for a wait slice
     HeadShare heads = {};             // for a compute slice
     Index pairs = 0;                  // for a compute slice: what counts for these heads

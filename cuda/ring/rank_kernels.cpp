@@ -90,7 +90,6 @@ ChosenKernels choose_kernels(const KernelWish& wish, const DeviceInfo& device, D
 void warm_up(const ChosenKernels& kernels, const AttentionParams& params) {
   const int d = static_cast<int>(params.head_dim), d_v = static_cast<int>(params.value_dim());
   MemoryMeter meter(device_memory());
-  Buffer<RowInterval> allowed(&meter, 1);
   Buffer<RowSample> sample(&meter, 1);
   Buffer<float> delta(&meter, 1);
   const auto launch = [&](const Kernel& kernel, int tile, const auto& more) {
@@ -101,8 +100,6 @@ void warm_up(const ChosenKernels& kernels, const AttentionParams& params) {
     stream.synchronize();
   };
   launch(*kernels.forward, kernels.forward_tile, [&](auto& problem, cudaStream_t stream) {
-    const LocalRows row = Partition{PartitionKind::contiguous, 1, 1}.rows_of(0);
-    launch_allowed_keys({Mask{.seqlen = 1}, row, row}, allowed.data(), stream);
     const ForwardStep step = problem.forward(true, true);
     launch_sample_rows({{0, 0, 0}, 1}, step.row_max, step.row_sum, sample.data(), stream);
     launch_finish(step, stream);

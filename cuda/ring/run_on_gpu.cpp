@@ -74,8 +74,7 @@ DeviceSetup::DeviceSetup(const std::string& backend, const Problem& config,
 }
 
 Index predicted_gpu_rank_bytes(const Problem& config, int rank) {
-  return RankMemory::predicted_bytes(config, rank) +
-         CudaBackend::scratch_bytes(config.ring_problem(), rank, config.backward);
+  return RankMemory::predicted_bytes(config, rank) + CudaBackend::scratch_bytes(config, rank);
 }
 
 class DeviceEngine::OfRank : public RankEngine {
@@ -83,7 +82,7 @@ class DeviceEngine::OfRank : public RankEngine {
   OfRank(int device, Link link, const ChosenKernels& kernels, Rank& rank, const Listener& listener)
       : device_(device),
         rank_(rank),
-        cuda_(rank.ring_problem(), rank.rank(), rank.config().backward, kernels, rank.meter()),
+        cuda_(rank.config(), rank.ring_problem(), rank.rank(), kernels, rank.meter()),
         link_(std::move(link)),
         communicator_(*link_.communicator, rank.recorder(),
                       4 * static_cast<std::size_t>(link_.communicator->world_size()),
@@ -97,8 +96,12 @@ class DeviceEngine::OfRank : public RankEngine {
   Communicator& communicator() override { return communicator_; }
   BlockBackend& backend() override { return backend_; }
   void finish() override {
+    backend_.finish_all();
+    communicator_.wait();
+  }
+  void record() override {
     backend_.flush();
-    communicator_.flush();
+    communicator_.flush_what_happened();
   }
   void finish_failed() override {
     if (!link_.ends_by_abort) return;
@@ -106,7 +109,7 @@ class DeviceEngine::OfRank : public RankEngine {
     communicator_.flush_what_happened();
   }
   Index scratch_bytes() const override {
-    return CudaBackend::scratch_bytes(rank_.ring_problem(), rank_.rank(), rank_.config().backward);
+    return CudaBackend::scratch_bytes(rank_.config(), rank_.rank());
   }
   // A GPU that no longer answers after a failure has no clock, so its error counts as 0.
   std::int64_t clock_error_ns() const override try {
@@ -135,7 +138,7 @@ std::unique_ptr<RankEngine> DeviceEngine::make(Rank& rank, const Listener& liste
 DeviceEngine::Link GpuEngine::link(Rank& rank) {
   const int number = rank.rank();
   return {.clock = ring_.clock(number),
-          .communicator = std::make_unique<DeviceCommunicator>(ring_, number),
+          .communicator = std::make_unique<DeviceCommunicator>(ring_, number, rank.counts().hops),
           .turns = take_turns_ ? &turns_[device_of(number)] : nullptr};
 }
 

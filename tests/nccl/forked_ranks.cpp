@@ -253,6 +253,7 @@ class ForkedRank {
     try {
       rank.run(made->communicator(), made->backend());
       made->finish();
+      made->record();
     } catch (const std::exception& error) {
       line_->fail(error);
     }

@@ -116,6 +116,7 @@ class ProcessRun {
     rank_->run(rank_engine_->communicator(), rank_engine_->backend());
     rank_engine_->finish();
     report_.end_ns = rank_->recorder().now_ns();
+    rank_engine_->record();
 
     report_.events.clock_error_ns = rank_engine_->clock_error_ns();
     report_.predicted_bytes =

@@ -45,6 +45,7 @@ class WrappedEngine : public Engine {
     Communicator& communicator() override { return communicator_; }
     BlockBackend& backend() override { return backend_; }
     void finish() override { inner_->finish(); }
+    void record() override { inner_->record(); }
     void finish_failed() override { inner_->finish_failed(); }
     Index scratch_bytes() const override { return inner_->scratch_bytes(); }
     std::int64_t clock_error_ns() const override { return inner_->clock_error_ns(); }
