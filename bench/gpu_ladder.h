@@ -3,8 +3,7 @@
 //
 // A name is main/05_tensor_cores/bf16/d128/8192/causal/128x64. "main" marks the shapes that are
 // compared with a library's kernels, "more" the rest, and "idea" the rungs of single ideas, with 06
-// and 07 in the same tile. "whole" is the backward pass with all that a library's has: delta, dQ set to
-// zero and scaled. "agreement" times nothing: it compares a
+// and 07 in the same tile. "whole" is the backward pass with all that a library's has, delta as well. "agreement" times nothing: it compares a
 // kernel's results with those of the pass's lowest kernel for 16 bits, and with its own.
 #pragma once
 

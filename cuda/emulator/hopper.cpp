@@ -209,13 +209,13 @@ static void check_copied_box(const void* to, const TensorMap& map, int rank) {
   check_shared(to, bytes, 128, "a copied box");
 }
 
-void tma_add(const TensorMap& map, const void* from, const std::array<int, 4>& at) {
+void tma_store(const TensorMap& map, const void* from, const std::array<int, 4>& at, bool adds) {
   check_copied_box(from, map, 4);
   if (map.stride_bytes[0] != sizeof(float))
     throw ModelError("an addition of other values than f32");
   HopperThread& mine = hopper_thread();
   mine.open_adds.push_back(
-      std::make_shared<BulkAdd>(BulkAdd{mine.block, map, at, shared_address(from)}));
+      std::make_shared<BulkAdd>(BulkAdd{mine.block, map, at, shared_address(from), adds}));
 }
 
 void bulk_commit() {
@@ -232,7 +232,10 @@ void bulk_commit() {
       defer([add] {
         auto value = add->values.begin();
         for_each_element(add->map, add->at, add->from, [&](const unsigned char* to, std::uint32_t) {
-          if (to) *reinterpret_cast<float*>(const_cast<unsigned char*>(to)) += *value;
+          if (to) {
+            float& sum = *reinterpret_cast<float*>(const_cast<unsigned char*>(to));
+            sum = add->adds ? sum + *value : *value;
+          }
           ++value;
         });
         add->was_added = true;

@@ -43,9 +43,9 @@ void tma_load(void* to, const TensorMap& map, const std::array<int, 4>& at, int 
 // Copy `bytes` bytes, a multiple of 16, from device memory, as tma_load does.
 void bulk_load(void* to, const void* from, std::uint32_t bytes, std::uint64_t* object);
 
-// Add a box of f32 in shared memory to device memory. Once it is committed, the schedule reads it and,
-// later, adds it; the waits are for either, of all that the thread committed.
-void tma_add(const TensorMap& map, const void* from, const std::array<int, 4>& at);
+// Add a box of f32 in shared memory to device memory, or store it there. Once it is committed, the
+// schedule reads it and, later, adds it; the waits are for either, of all that the thread committed.
+void tma_store(const TensorMap& map, const void* from, const std::array<int, 4>& at, bool adds);
 void bulk_commit();
 void bulk_wait(bool only_read);
 
@@ -101,6 +101,7 @@ struct BulkAdd {
   TensorMap map;
   std::array<int, 4> at;
   std::uint32_t from;  // shared address
+  bool adds;
   std::vector<float> values = {};
   bool was_read = false, was_added = false;
   bool was_awaited = false;  // its thread has waited for either

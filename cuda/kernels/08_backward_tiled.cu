@@ -250,8 +250,10 @@ __global__ void __launch_bounds__(T::kThreads, 1) backward_tiled(const BackwardS
     of_second.template store<false>(step.dv + at * widths[1], row, own.rows, 4 * lane, widths[1],
                                     1.0f);
   } else {
-    of_first.template store<true>(step.dq + at * widths[0], row, own.rows, 4 * lane, widths[0],
-                                  1.0f);
+    float* const dq = step.dq + at * widths[0];
+    step.first
+        ? of_first.template store<false>(dq, row, own.rows, 4 * lane, widths[0], step.softmax_scale)
+        : of_first.template store<true>(dq, row, own.rows, 4 * lane, widths[0], step.softmax_scale);
     if (threadIdx.x < 32)
       count_visits(step.counters, own, batch + own_head == 0 ? table : nullptr, T::kVisit,
                    step.shape.rows_k);

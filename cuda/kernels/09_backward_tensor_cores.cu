@@ -256,9 +256,13 @@ __global__ void __launch_bounds__(C::kThreads, 1)
     if (dq_lane == 0) await_turn(place_of(visit));
     __syncwarp();
     const std::int64_t begin = std::int64_t{item.visiting_matrix(visit)} * rows_q;
+    const bool is_first = item.visiting_tile(visit) >= item.first_store;
     for_each_row<C::kDqBands>([&](int band, int h) {
       const int row = first + query + kMmaRows * band + tile_row(dq_lane, h);
-      dq.add_to(band, h, dq_lane, step.dq + (begin + row) * C::kDim + column, row < rows_q);
+      float* const to = step.dq + (begin + row) * C::kDim + column;
+      dq.scale(band, h, step.softmax_scale);
+      if (!is_first) return dq.add_to(band, h, dq_lane, to, row < rows_q);
+      if (row < rows_q) dq.store(band, h, dq_lane, to, 1);
     });
   }
   __syncthreads();  // all parts of dQ have been given to memory

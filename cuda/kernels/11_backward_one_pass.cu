@@ -12,7 +12,8 @@
 //     threads of the producers add them to memory, each the whole tile by one instruction (tma_add).
 //     That a buffer is full also says that both consumers are done with dS, whose place is free then.
 //   - Parts are added in the order of the key tiles, so the same bits come out every time: each
-//     tile of queries has a turn in memory, the number of the key tile that may add next. The order
+//     tile of queries has a turn in memory, the number of the key tile that may add next. In a first
+//     step, the first to come stores its part, so nobody sets dQ to zero before. The order
 //     of visits keeps blocks from waiting for them (one_pass.h). Without turns (rung 11a) parts are
 //     added as they come. To see its turn, add, and pass the turn on takes a thread some 3,000 clocks
 //     on an H100, of which a visit has 4,100. Two threads keep up with that, and consumers spend no
@@ -91,6 +92,12 @@ struct OnePassConfig : WarpgroupRoles {
   static constexpr bool kHalfColumns = kHeadDim == 2 * kWarpgroupRows;
   static constexpr int kDqParts = kHalfColumns ? 1 : kHeadDim / kWarpgroupRows;
   static constexpr int kDqQueries = kHalfColumns ? kQueries : kQueries / 2;
+
+  // softmax_scale is part of dS, where it costs nothing, P (scale dP - scale delta). The small values of
+  // f16 have fewer bits, so there sums are scaled instead.
+  static constexpr bool kScalesDs = std::is_same_v<Element, bf16>;
+  static constexpr float factor_of_ds(float scale) { return kScalesDs ? scale : 1; }
+  static constexpr float factor_of_sums(float scale) { return kScalesDs ? 1 : scale; }
 };
 
 template <class Config>
@@ -233,7 +240,9 @@ __device__ __forceinline__ void add_dq(OnePassStorage<Config>& shared, const Bac
     }
     if (meets) {
       ptx::barrier_wait(shared.dq_full[adder], dq_parity(visit - 1));
-      ptx::tma_add(maps.dq, shared.dq[adder], 0, tile * Config::kQueries, 0, matrix);
+      tile >= work.first_store
+          ? ptx::tma_store(maps.dq, shared.dq[adder], 0, tile * Config::kQueries, 0, matrix)
+          : ptx::tma_add(maps.dq, shared.dq[adder], 0, tile * Config::kQueries, 0, matrix);
       ptx::bulk_commit();
       ptx::bulk_wait_read();
       ptx::barrier_arrive(shared.dq_empty[adder]);
@@ -299,12 +308,12 @@ struct KeyRows {
     });
   }
 
-  // dS = P (dP - delta)
-  __device__ __forceinline__ void differences(const VisitorNotes<kQueries>& notes) {
+  // dS = P (factor dP - delta). Deltas come with the factor.
+  __device__ __forceinline__ void differences(const VisitorNotes<kQueries>& notes, float factor) {
     dp.for_each_pair([&](float& left, float& right, int, int, int column) {
       const float2 delta = of_columns(notes.delta, column);
-      left -= delta.x;
-      right -= delta.y;
+      left = fmaf(left, factor, -delta.x);
+      right = fmaf(right, factor, -delta.y);
     });
     dp.multiply(s);
   }
@@ -364,7 +373,7 @@ __device__ __forceinline__ void consume(KeyRows<Config>& rows, OnePassStorage<Co
     pack_weights<Element>(rows.p, rows.s);
     ptx::wgmma_fence();
     start_column_product<kQueries>(rows.dv, rows.p, shared.visitors[stage_of(visit)].dout);
-    rows.differences(shared.notes[stage_of(visit)]);
+    rows.differences(shared.notes[stage_of(visit)], Config::factor_of_ds(step.softmax_scale));
     pack_weights<Element>(rows.ds, rows.dp);
     ptx::wgmma_fence();
     start_column_product<kQueries>(rows.dk, rows.ds, shared.visitors[stage_of(visit)].q);
@@ -418,7 +427,7 @@ __device__ __forceinline__ void consume(KeyRows<Config>& rows, OnePassStorage<Co
         for (int k = 0; k < kDqQueries / 8; ++k)
           ptx::store_for_async(
               place[(part * kWarpgroupRows / kDqColumns * kQueries + k * 8) * kDqColumns],
-              dq[part].values[0][4 * k + i]);
+              Config::factor_of_sums(step.softmax_scale) * dq[part].values[0][4 * k + i]);
     }
     ptx::fence_proxy_async();
     ptx::barrier_arrive(shared.dq_full[buffer]);
@@ -517,7 +526,8 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
       if (work.visits() > 0) consume(rows, shared, consumer, step, exponent_scale, work, stamps);
       release(shared.own_empty);
       const std::int64_t begin = std::int64_t{work.own_matrix} * rows_k;
-      rows.store(step.dk + begin * Config::kHeadDim, rows.dk, rows_k, step.softmax_scale);
+      rows.store(step.dk + begin * Config::kHeadDim, rows.dk, rows_k,
+                 Config::factor_of_sums(step.softmax_scale));
       rows.store(step.dv + begin * Config::kValueDim, rows.dv, rows_k, 1.0f);
       stamps.end(KernelPart::epilogue);
     });
@@ -540,7 +550,14 @@ void launch_instance(const BackwardStep& step, DType dtype, cudaStream_t stream,
     using Storage = OnePassStorage<Config>;
     static_assert(sizeof(Storage) <= 227 * 1024);
     if constexpr (kInTurn || (std::is_same_v<Element, bf16> && head_dim() == 128)) {
-      const auto workspace = prepared_workspace<kQueries>(step, stream);
+      BackwardStep launched = step;
+      if (!kInTurn && step.first) {  // nobody knows who comes first
+        const auto values = std::size_t{1} * shape.batch * shape.heads * shape.rows_q * head_dim();
+        RINGSCOPE_CUDA(cudaMemsetAsync(step.dq, 0, values * sizeof(float), stream));
+        launched.first = false;
+      }
+      const auto workspace =
+          prepared_workspace<kQueries>(launched, stream, Config::factor_of_ds(step.softmax_scale));
       Maps maps;
       for (int i = 0; i < 2; ++i) {
         const auto map_of = [&](const BackwardSide& side, int rows) {
@@ -556,7 +573,7 @@ void launch_instance(const BackwardStep& step, DType dtype, cudaStream_t stream,
       launch(backward_one_pass<Config, kInTurn, Buffer...>,
              {dim3(std::min(items, static_cast<unsigned>(multiprocessors()))),
               dim3(Config::kThreads), sizeof(Storage)},
-             stream, step, step.softmax_scale * kLog2e, workspace, maps, buffer...);
+             stream, launched, step.softmax_scale * kLog2e, workspace, maps, buffer...);
     }
   });
 }

@@ -40,6 +40,7 @@ struct OnePassItem {
   int tile;                       // of keys
   int first_tile, last_tile;      // of queries that visit
   int last_turn;                  // tile after the last one with a turn to pass
+  int first_store;                // of the visiting tiles from here on dQ is stored, not added to
   int first_matrix, last_matrix;  // of queries, batch * heads + head
   int own_matrix;                 // batch * heads_kv + head
 
@@ -66,6 +67,8 @@ struct OnePassItem {
     const int group = shape.heads / shape.heads_kv;
     first_matrix = own_matrix * group;
     last_matrix = first_matrix + group;
+    first_store = last_tile;
+    if (step.first) first_store = first_tile_without_visitor_before(step);
   }
 
   __host__ __device__ __forceinline__ int heads() const { return last_matrix - first_matrix; }
@@ -78,6 +81,18 @@ struct OnePassItem {
   }
   __host__ __device__ __forceinline__ int visiting_matrix(unsigned n) const {
     return first_matrix + static_cast<int>(n % static_cast<unsigned>(heads()));
+  }
+  // Return the first tile of queries that no key tile before this one is visited by. The ends of
+  // visits never decrease, so these keys are the first of all tiles from there on.
+  __host__ __device__ __forceinline__ int first_tile_without_visitor_before(
+      const BackwardStep& step) const {
+#pragma unroll 1
+    for (int before = tile - 1; before >= 0; --before) {
+      const RowInterval needed =
+          RowTile::at(before, kOnePassKeys, step.shape.rows_k, step.allowed_queries).needed;
+      if (needed.first < needed.last) return tiles_for(needed.last, kQueries);
+    }
+    return 0;
   }
   // Call f(matrix, tile) for the visits of the tiles before `end`, in their order. It is one loop,
   // because a producer has no registers for what is the same in all heads.
@@ -132,9 +147,12 @@ struct OnePassWorkspace {
   }
 };
 
-// Fill the workspace. Grid: heads of tiles of queries, batch (TileAndHead), and at least one block.
+// Fill the workspace, with deltas multiplied by a factor. In a first step, zero dQ of the queries without
+// keys, whose tiles may have no visitor. Grid: heads of tiles of queries, batch (TileAndHead), and at
+// least one block.
 template <int kQueries>
-__global__ void prepare(const BackwardStep step, const OnePassWorkspace<kQueries> workspace) {
+__global__ void prepare(const BackwardStep step, const OnePassWorkspace<kQueries> workspace,
+                        const float delta_factor) {
   if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) *workspace.taken = 0;
   const StepShape& shape = step.shape;
   if (shape.rows_q == 0) return;
@@ -147,7 +165,10 @@ __global__ void prepare(const BackwardStep step, const OnePassWorkspace<kQueries
   if (row < shape.rows_q) {
     const std::int64_t of_row = matrix * shape.rows_q + row;
     unit = base2_unit(step.row_max[of_row], step.row_sum[of_row]);
-    delta = step.delta[of_row];
+    delta = delta_factor * step.delta[of_row];
+    const RowInterval keys = step.allowed_keys[row];
+    if (step.first && keys.first >= keys.last)
+      for (int x = 0; x < shape.head_dim; ++x) step.dq[of_row * shape.head_dim + x] = 0;
   }
   workspace.notes[at][0][threadIdx.x] = unit;
   workspace.notes[at][1][threadIdx.x] = delta;
@@ -156,12 +177,13 @@ __global__ void prepare(const BackwardStep step, const OnePassWorkspace<kQueries
 
 // Enqueue that, and return the workspace.
 template <int kQueries>
-OnePassWorkspace<kQueries> prepared_workspace(const BackwardStep& step, cudaStream_t stream) {
+OnePassWorkspace<kQueries> prepared_workspace(const BackwardStep& step, cudaStream_t stream,
+                                              float delta_factor = 1) {
   const StepShape& shape = step.shape;
   const OnePassWorkspace<kQueries> workspace(step, static_cast<unsigned>(multiprocessors()));
   dim3 grid = TileAndHead::grid(tiles_for(shape.rows_q, kQueries), shape.heads, shape.batch);
   if (shape.rows_q == 0) grid = dim3(1);
-  launch(prepare<kQueries>, {grid, dim3(kQueries)}, stream, step, workspace);
+  launch(prepare<kQueries>, {grid, dim3(kQueries)}, stream, step, workspace, delta_factor);
   return workspace;
 }
 

@@ -136,13 +136,14 @@ struct ForwardStep {
 
 // Arguments of a backward step. With P = exp(score - row_max) / row_sum, dP = dO V^T and dS = P (dP
 // - delta):
-//   dq += dS K            f32, not yet multiplied by softmax_scale (finish does it once)
+//   dq += softmax_scale dS K        f32; with `first` it is not read, but overwritten
 //   dk  = softmax_scale dS^T Q      f32, overwritten
 //   dv  = P^T dO                    f32, overwritten
 // dk and dv are summed over the query heads that share a kv head. A sink is in row_max and row_sum.
 struct BackwardStep {
   StepShape shape;
   float softmax_scale = 1.0f;
+  bool first = false;
   const void* q = nullptr;
   const void* k = nullptr;
   const void* v = nullptr;

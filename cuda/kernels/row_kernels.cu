@@ -84,10 +84,6 @@ __global__ void merge(SoftmaxState into, SoftmaxState from, Index rows, int valu
   }
 }
 
-__global__ void scale(float* values, Index count, float factor) {
-  for (Index i = first_index(); i < count; i += index_stride()) values[i] *= factor;
-}
-
 __global__ void add(float* into, const float* from, Index count) {
   for (Index i = first_index(); i < count; i += index_stride()) into[i] += from[i];
 }
@@ -159,10 +155,6 @@ void launch_delta(const void* dout, DType dtype, const float* out, float* delta,
 void launch_merge(const SoftmaxState& into, const SoftmaxState& from, Index rows, int value_dim,
                   cudaStream_t stream) {
   launch(merge, {blocks_for(rows, kWarps), kThreads}, stream, into, from, rows, value_dim);
-}
-
-void launch_scale(float* values, Index count, float factor, cudaStream_t stream) {
-  launch(scale, {blocks_for(count, kThreads), kThreads}, stream, values, count, factor);
 }
 
 void launch_add(float* into, const float* from, Index count, cudaStream_t stream) {

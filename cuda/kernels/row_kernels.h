@@ -62,9 +62,6 @@ void launch_delta(const void* dout, DType dtype, const float* out, float* delta,
 void launch_merge(const SoftmaxState& into, const SoftmaxState& from, Index rows, int value_dim,
                   cudaStream_t stream);
 
-// Multiply values[i] by factor, for i < count.
-void launch_scale(float* values, Index count, float factor, cudaStream_t stream);
-
 // Add from[i] to into[i], for i < count.
 void launch_add(float* into, const float* from, Index count, cudaStream_t stream);
 

@@ -50,7 +50,7 @@ StepProblem::StepProblem(const StepShape& shape, DType dtype, KernelPass pass,
   dout_ = random_values(rows * d_v, RandomTensor::dout);
   delta_ = filled(rows, 0.5f);
   workspace_ = Buffer<std::byte>(&meter_, backward_workspace_bytes(shape));
-  dq_ = filled(rows * d, 0.0f);
+  dq_ = Buffer<float>(&meter_, rows * d);
   dk_ = Buffer<float>(&meter_, keys * d);
   dv_ = Buffer<float>(&meter_, keys * d_v);
 }
@@ -104,8 +104,9 @@ ForwardStep StepProblem::forward(bool first, bool last) {
   return step;
 }
 
-BackwardStep StepProblem::backward() {
+BackwardStep StepProblem::backward(bool first) {
   BackwardStep step;
+  step.first = first;
   step.shape = shape_;
   step.softmax_scale = 1.0f / std::sqrt(static_cast<float>(shape_.head_dim));
   step.q = q_.data();
@@ -127,7 +128,7 @@ BackwardStep StepProblem::backward() {
 
 void StepProblem::launch(const Kernel& kernel, int tile, bool first, bool last,
                          cudaStream_t stream) {
-  if (pass_ == KernelPass::backward) return kernel.launch(backward(), dtype_, tile, stream);
+  if (pass_ == KernelPass::backward) return kernel.launch(backward(first), dtype_, tile, stream);
   ForwardStep step = forward(first, last);
   if (out_16_.bytes() > 0 && kernel.limits.hopper && first && last) step.out_16 = out_16_.data();
   kernel.launch(step, dtype_, tile, stream);
@@ -136,9 +137,7 @@ void StepProblem::launch(const Kernel& kernel, int tile, bool first, bool last,
 void StepProblem::launch_whole_backward(const Kernel& kernel, int tile, cudaStream_t stream) {
   launch_delta(dout_.data(), dtype_, out_.data(), delta_.data(), delta_.size(), shape_.value_dim(),
                stream);
-  RINGSCOPE_CUDA(cudaMemsetAsync(dq_.data(), 0, static_cast<std::size_t>(dq_.bytes()), stream));
   launch(kernel, tile, true, true, stream);
-  launch_scale(dq_.data(), dq_.size(), backward().softmax_scale, stream);
 }
 
 double StepProblem::flops() const {
@@ -147,15 +146,13 @@ double StepProblem::flops() const {
 }
 
 void StepProblem::poison() {
-  for (Buffer<float>* written : {&out_, &lse_, &dk_, &dv_}) {
+  for (Buffer<float>* written : {&out_, &lse_, &dq_, &dk_, &dv_}) {
     const bool is_read = pass_ == KernelPass::backward && written == &out_;
     if (written->bytes() > 0 && !is_read)
       RINGSCOPE_CUDA(cudaMemset(written->data(), 0xff, static_cast<std::size_t>(written->bytes())));
   }
   if (out_16_.bytes() > 0)
     RINGSCOPE_CUDA(cudaMemset(out_16_.data(), 0xff, static_cast<std::size_t>(out_16_.bytes())));
-  if (dq_.bytes() > 0)  // a step adds to it
-    RINGSCOPE_CUDA(cudaMemset(dq_.data(), 0, static_cast<std::size_t>(dq_.bytes())));
   // A cudaMemset may return early, and a timed stream does not wait for the default one.
   RINGSCOPE_CUDA(cudaStreamSynchronize(nullptr));
 }

@@ -28,11 +28,11 @@ class StepProblem {
 
   // Return a step of a ring. With first = last = false it reads and writes its state.
   ForwardStep forward(bool first, bool last);
-  BackwardStep backward();
-  // Enqueue a step of the problem's pass by `kernel`. Only a forward step has a first and a last.
+  BackwardStep backward(bool first);
+  // Enqueue a step of the problem's pass by `kernel`. Only a forward step has a last.
   void launch(const Kernel& kernel, int tile, bool first, bool last, cudaStream_t stream);
 
-  // Enqueue a whole backward pass as a library's: delta, dQ set to zero, the step, and dQ scaled.
+  // Enqueue a whole backward pass as a library's: delta and the step.
   void launch_whole_backward(const Kernel& kernel, int tile, cudaStream_t stream);
 
   // Let kernels for Hopper store out in 16 bits in steps that are first and last, as libraries do.
@@ -44,12 +44,11 @@ class StepProblem {
   // three as wide as K and two as wide as V.
   double flops() const;
 
-  // Fill the outputs of steps with NaN. Only a first forward step may follow, or a backward step.
+  // Fill the outputs of steps with NaN. Only a first step may follow.
   void poison();
   // Return whether any value that a last forward step or a backward step wrote is NaN.
   bool has_nan();
-  // Return what such a step wrote: out and lse, or dq, dk and dv. dq is added to, so it is zeroed
-  // by poison().
+  // Return what such a step wrote: out and lse, or dq, dk and dv.
   std::vector<std::vector<float>> outputs();
 
   // Keep a copy of what such a step wrote, on the device.

@@ -58,12 +58,20 @@ __device__ __forceinline__ void bulk_load(void* to, const void* from, std::uint3
 }
 
 // Add the box of f32 in shared memory at `from`, aligned and swizzled as tma_load leaves one, to that of
-// a 4-D tensor map at {x, y, z, w}. Elements outside the tensor are left out. A thread commits its
-// additions and waits until shared memory has been read, or until the sums are in memory.
+// a 4-D tensor map at {x, y, z, w}, or store it there. Elements outside the tensor are left out. A thread
+// commits its additions and waits until shared memory has been read, or until the sums are in memory.
+__device__ __forceinline__ void tma_store(const TensorMap& map, const void* from, int x, int y,
+                                          int z, int w) {
+  RINGSCOPE_EITHER(model::tma_store(map, from, {x, y, z, w}, false),
+                   asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group"
+                                " [%0, {%1, %2, %3, %4}], [%5];" ::"l"(&map),
+                                "r"(x), "r"(y), "r"(z), "r"(w), "r"(shared_address(from))
+                                : "memory"));
+}
 __device__ __forceinline__ void tma_add(const TensorMap& map, const void* from, int x, int y, int z,
                                         int w) {
   RINGSCOPE_EITHER(
-      model::tma_add(map, from, {x, y, z, w}),
+      model::tma_store(map, from, {x, y, z, w}, true),
       asm volatile("cp.reduce.async.bulk.tensor.4d.global.shared::cta.add.tile.bulk_group"
                    " [%0, {%1, %2, %3, %4}], [%5];" ::"l"(&map),
                    "r"(x), "r"(y), "r"(z), "r"(w), "r"(shared_address(from))

@@ -1,6 +1,7 @@
 #include "cuda/ring/cuda_backend.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/ring/program.h"
 #include "cuda/base/check.h"
@@ -75,6 +76,7 @@ CudaBackend::CudaBackend(const Problem& job, const RingProblem& problem, int ran
     : params_(problem.params),
       blocks_(problem.blocks_attended()),
       has_many_states_(problem.attends_for_others()),
+      has_many_dq_(has_many_states_ || problem.head_shares() > 1),
       kernels_(kernels),
       workspace_(&meter, workspace_bytes(problem, rank, job.backward)),
       counters_(&meter, (job.backward ? 2 : 1) * blocks_),
@@ -200,11 +202,15 @@ Completion CudaBackend::begin_backward(const QueryBlock& q, const BackwardState&
     if (state.out != nullptr)
       launch_delta(q.dout, params_.dtype, state.out, state.delta, rows,
                    static_cast<int>(params_.value_dim()), stream());
-    RINGSCOPE_CUDA(cudaMemsetAsync(
-        state.dq, 0, static_cast<std::size_t>(query_values(params_, q.rows)) * sizeof(float),
-        stream()));
+    if (has_many_dq_) zero_dq(q, state);
   }
+  is_dq_empty_ = !has_many_dq_;
   return end();
+}
+
+void CudaBackend::zero_dq(const QueryBlock& q, const BackwardState& state) {
+  const auto values = static_cast<std::size_t>(query_values(params_, q.rows));
+  RINGSCOPE_CUDA(cudaMemsetAsync(state.dq, 0, values * sizeof(float), stream()));
 }
 
 Completion CudaBackend::attend_backward(const StepInfo&, const Region& region, const QueryBlock& q,
@@ -225,6 +231,7 @@ Completion CudaBackend::attend_backward(const StepInfo&, const Region& region, c
   BackwardStep arguments;
   arguments.shape = shape_of(params_, q.rows, block.rows);
   arguments.softmax_scale = static_cast<float>(params_.softmax_scale);
+  arguments.first = std::exchange(is_dq_empty_, false);
   arguments.q = q.q;
   arguments.k = block.data;
   arguments.v = values_of(block);
@@ -262,9 +269,7 @@ Completion CudaBackend::add_dq(const StepInfo&, const QueryBlock& q, const Backw
 Completion CudaBackend::finish_backward(const StepInfo&, const QueryBlock& q,
                                         const BackwardState& state, const Completion& after) {
   wait_on(stream(), after);
-  if (q.rows > 0)
-    launch_scale(state.dq, query_values(params_, q.rows), static_cast<float>(params_.softmax_scale),
-                 stream());
+  if (is_dq_empty_ && q.rows > 0) zero_dq(q, state);
   return end();
 }
 

@@ -1,10 +1,10 @@
 // A BlockBackend on a GPU. Each operation is enqueued on one compute stream and returns at once,
 // with an event as its completion. All pointers are device pointers.
 //
-// The forward kernels begin and end a pass themselves (ForwardStep's `first` and `last`). So
-// begin() enqueues nothing, and finish() does so only when the last step had no pairs. Where a rank
-// attends for other ranks' queries, states are begun and finished in memory by kernels of their own,
-// because there are several at once, which are sent and merged. A step without pairs starts no kernel.
+// The kernels begin and end a pass themselves (`first` and `last` of their steps). So begin()
+// enqueues nothing, and finish() does so only when the last step had no pairs. Where a rank attends
+// for other ranks' queries, states are begun and finished in memory by kernels of their own, because
+// there are several at once, which are sent and merged. A step without pairs starts no kernel.
 #pragma once
 
 #include <map>
@@ -85,6 +85,7 @@ class CudaBackend : public BlockBackend {
   };
 
   void enter(Pass pass);
+  void zero_dq(const QueryBlock& q, const BackwardState& state);
   bool skips(const Region& region, const Kernel& kernel, int tile);
   const Tables& tables() const { return tables_[static_cast<int>(last_pass_)].at(attended_ - 1); }
   Region on_device(const Region& region) const;
@@ -102,7 +103,7 @@ class CudaBackend : public BlockBackend {
 
   AttentionParams params_;
   int blocks_;  // in a pass
-  bool has_many_states_;
+  bool has_many_states_, has_many_dq_;
   ChosenKernels kernels_;
   Buffer<RowInterval> allowed_keys_, allowed_queries_;
   Buffer<std::byte> workspace_;    // of a backward step
@@ -118,8 +119,9 @@ class CudaBackend : public BlockBackend {
   ReadyEvents events_;
   Stream stream_;  // declared after the memory that its work uses, so that it ends first
 
-  bool is_empty_ = true;     // begin() left it to the first kernel to begin the state
-  bool is_finished_ = true;  // a kernel has written out and lse
+  bool is_empty_ = true;      // begin() left it to the first kernel to begin the state
+  bool is_finished_ = true;   // a kernel has written out and lse
+  bool is_dq_empty_ = false;  // begin_backward() left it to the first kernel to set dq
   Pass last_pass_ = Pass::forward;
   Index attended_ = 0;  // blocks of that pass
   mutable BlockStats last_stats_;

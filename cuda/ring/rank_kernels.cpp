@@ -108,10 +108,9 @@ void warm_up(const ChosenKernels& kernels, const AttentionParams& params) {
   });
   if (kernels.backward == nullptr) return;
   launch(*kernels.backward, kernels.backward_tile, [&](auto& problem, cudaStream_t stream) {
-    const BackwardStep step = problem.backward();
+    const BackwardStep step = problem.backward(true);
     launch_delta(step.dout, params.dtype, step.dv, delta.data(), 1, d_v, stream);
     launch_add(step.dk, step.dq, d, stream);
-    launch_scale(step.dq, d, 1.0f, stream);
   });
 }
 
