@@ -65,7 +65,7 @@ int carry_out(const InfoOptions& options) {
                                  vector_width())},
       {"cores", std::to_string(cores())},
       {"memory", fmt::format("{} {}", bytes_text(memory.bytes), memory.source)}};
-  for (const Backend backend : kAllBackends)
+  for (const Backend backend : kAllOf<Backend>)
     lines.emplace_back(fmt::format("backend {}", name_of(backend)), availability(backend));
   lines.emplace_back("dtypes", "f32, bf16, f16 stored; f32 computed with");
   lines.emplace_back("view", !no_viewer.empty() ? "no: " + no_viewer

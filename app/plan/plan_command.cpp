@@ -277,7 +277,7 @@ void add_model_memory(CommandFlags& flags, PlanOptions& plan) {
   };
   flags.name("--recompute", memory.recompute, "none|attention|layer",
              "what the model's backward pass computes again instead of keeping it (none)",
-             [](const std::string& text) { return parse_name(text, kAllRecomputes); });
+             [](const std::string& text) { return parse_name(text, kAllOf<Recompute>); });
   of_training();
   word("--offload", memory.offloads, "none", "activations",
        "what lies in the host's memory until the backward pass, but of two layers (none)");

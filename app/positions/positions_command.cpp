@@ -214,7 +214,7 @@ Finish declare_positions(CommandFlags& flags) {
       "pytorch-ptrr|megatron|megatron-contiguous",
       "whose; the others' chunks are zigzag, of documents padded to 2N rows, equal shares, or "
       "blocks by their work (ringscope)",
-      [](const std::string& text) { return parse_name(text, kAllConventions); });
+      [](const std::string& text) { return parse_name(text, kAllOf<Convention>); });
   flags.integer("--label-shift", options->label_shift,
                 "a row predicts the token so many positions on, as heads of multi-token prediction "
                 "do (1)",

@@ -177,13 +177,12 @@ std::string reported(std::string_view backend) {
 
 std::string built_backends() {
   std::vector<Backend> built;
-  std::copy_if(std::begin(kAllBackends), std::end(kAllBackends), std::back_inserter(built),
-               is_built);
+  std::ranges::copy_if(kAllOf<Backend>, std::back_inserter(built), is_built);
   return names_of_all(built);
 }
 
 Backend parse_backend(std::string_view text) {
-  for (const Backend backend : kAllBackends) {
+  for (const Backend backend : kAllOf<Backend>) {
     if (text != name_of(backend)) continue;
     if (is_built(backend)) return backend;
     throw InputError(

@@ -6,20 +6,14 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/names.h"
 #include "core/processes/mpi/run_on_mpi.h"
 #include "core/threads/run.h"
 
 namespace ringscope {
 
 enum class Backend { cpu, mpi, cuda, nccl };
-
-inline constexpr Backend kAllBackends[] = {Backend::cpu, Backend::mpi, Backend::cuda,
-                                           Backend::nccl};
-
-constexpr std::string_view name_of(Backend backend) {
-  constexpr std::string_view names[] = {"cpu", "mpi", "cuda", "nccl"};
-  return names[static_cast<int>(backend)];
-}
+constexpr auto names_of(Backend) { return list_of({"cpu", "mpi", "cuda", "nccl"}); }
 
 // Replace this process by the program beside this one that has what `arguments` ask for: GPU kernels
 // (`ringscope-gpu`), the learner's ring (`ringscope-my-ring`), or, in a portable build, the vectors of

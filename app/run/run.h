@@ -12,6 +12,7 @@
 #include "app/command_line/output_places.h"
 #include "app/run/backend.h"
 #include "core/base/files.h"
+#include "core/base/names.h"
 #include "core/ring/problem.h"
 #include "core/threads/rows.h"
 #include "core/threads/run.h"
@@ -23,12 +24,7 @@ namespace ringscope {
 // seqlen, head_dim], [batch, seqlen, heads, head_dim], [seqlen, batch, heads, head_dim], or [seqlen,
 // heads, head_dim] without a batch.
 enum class Layout { bhsd, bshd, sbhd, thd };
-
-inline constexpr Layout kAllLayouts[] = {Layout::bhsd, Layout::bshd, Layout::sbhd, Layout::thd};
-constexpr std::string_view name_of(Layout layout) {
-  constexpr std::string_view names[] = {"bhsd", "bshd", "sbhd", "thd"};
-  return names[static_cast<int>(layout)];
-}
+constexpr auto names_of(Layout) { return list_of({"bhsd", "bshd", "sbhd", "thd"}); }
 
 // An empty optional was not given.
 struct RunOptions {

@@ -227,7 +227,7 @@ void add_tensors(CommandFlags& flags, RunOptions& run) {
       .name("--layout", run.layout, "bhsd|bshd|sbhd|thd",
             "order of the axes in the files: b batch, h heads, s seqlen, d head_dim; thd: no "
             "batch (bhsd)",
-            [](const std::string& text) { return parse_name(text, kAllLayouts); })
+            [](const std::string& text) { return parse_name(text, kAllOf<Layout>); })
       .needs(q);
   flags.row(run.job.shape, "q-offset");
   constexpr double kMost = std::numeric_limits<float>::max();

@@ -4,21 +4,17 @@
 
 #include <bit>
 #include <cstdint>
-#include <string_view>
 #include <type_traits>
+
+#include "core/base/names.h"
 
 namespace ringscope {
 
 enum class DType { f32, bf16, f16 };
-
-inline constexpr DType kAllDTypes[] = {DType::f32, DType::bf16, DType::f16};
+constexpr auto names_of(DType) { return list_of({"f32", "bf16", "f16"}); }
+inline constexpr auto kAllDTypes = kAllOf<DType>;
 
 constexpr int bytes_of(DType dtype) { return dtype == DType::f32 ? 4 : 2; }
-
-constexpr std::string_view name_of(DType dtype) {
-  constexpr std::string_view names[] = {"f32", "bf16", "f16"};
-  return names[static_cast<int>(dtype)];
-}
 
 // bfloat16 is the upper half of an f32.
 struct bf16 {

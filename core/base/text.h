@@ -15,6 +15,7 @@
 
 #include "core/base/dtype.h"
 #include "core/base/error.h"
+#include "core/base/names.h"
 
 namespace ringscope {
 
@@ -27,9 +28,9 @@ std::string names_of_all(const Values& all) {
 }
 
 // Return the value among `all` whose name_of() is `text`. Throw an InputError that lists the names.
-template <class E, std::size_t N>
-E parse_name(std::string_view text, const E (&all)[N]) {
-  for (const E value : all)
+template <class Values>
+auto parse_name(std::string_view text, const Values& all) {
+  for (const auto value : all)
     if (text == name_of(value)) return value;
   throw InputError("'" + std::string(text) + "' given; accepted: " + names_of_all(all));
 }

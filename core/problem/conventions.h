@@ -23,6 +23,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/names.h"
 #include "core/problem/mask.h"
 #include "core/problem/partition.h"
 
@@ -38,26 +39,10 @@ enum class Convention {
   megatron,
   megatron_contiguous
 };
-
-inline constexpr Convention kAllConventions[] = {Convention::ringscope,
-                                                 Convention::ring_flash_attention,
-                                                 Convention::ring_flash_attention_llama3,
-                                                 Convention::transformer_engine,
-                                                 Convention::pytorch,
-                                                 Convention::pytorch_ptrr,
-                                                 Convention::megatron,
-                                                 Convention::megatron_contiguous};
-
-constexpr std::string_view name_of(Convention convention) {
-  constexpr std::string_view names[] = {"ringscope",
-                                        "ring-flash-attention",
-                                        "ring-flash-attention-llama3",
-                                        "transformer-engine",
-                                        "pytorch",
-                                        "pytorch-ptrr",
-                                        "megatron",
-                                        "megatron-contiguous"};
-  return names[static_cast<int>(convention)];
+constexpr auto names_of(Convention) {
+  return list_of({"ringscope", "ring-flash-attention", "ring-flash-attention-llama3",
+                  "transformer-engine", "pytorch", "pytorch-ptrr", "megatron",
+                  "megatron-contiguous"});
 }
 
 inline constexpr Index kPadding = -1;    // a position that no token has

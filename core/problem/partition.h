@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "core/base/math.h"
+#include "core/base/names.h"
 #include "core/problem/mask.h"
 
 namespace ringscope {
@@ -198,14 +199,11 @@ class Assignment {
 // The four fixed partitions, which the head of this file defines, and `dealt`, which has a table.
 
 enum class PartitionKind { contiguous, striped, zigzag, fold, dealt };
-
+constexpr auto names_of(PartitionKind) {
+  return list_of({"contiguous", "striped", "zigzag", "fold", "dealt"});
+}
 inline constexpr PartitionKind kAllPartitions[] = {
     PartitionKind::contiguous, PartitionKind::striped, PartitionKind::zigzag, PartitionKind::fold};
-
-constexpr std::string_view name_of(PartitionKind kind) {
-  constexpr std::string_view names[] = {"contiguous", "striped", "zigzag", "fold", "dealt"};
-  return names[static_cast<int>(kind)];
-}
 
 // Return the fixed kind that `text` names. Throw an InputError that lists the accepted names.
 PartitionKind parse_partition(std::string_view text);

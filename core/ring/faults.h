@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/names.h"
+
 namespace ringscope {
 
 enum class Fault {
@@ -20,17 +22,11 @@ enum class Fault {
   jitter,       // the rank, or every rank, sleeps a random time before every block
   no_overlap    // every rank waits for a hop to end before it attends the block that it has
 };
-
-inline constexpr Fault kAllFaults[] = {Fault::unposted_recv, Fault::send_first, Fault::wrong_count,
-                                       Fault::early_reuse,   Fault::slow_rank,  Fault::killed_rank,
-                                       Fault::straggler,     Fault::jitter,     Fault::no_overlap};
-
-constexpr std::string_view name_of(Fault fault) {
-  constexpr std::string_view names[] = {"unposted-recv", "send-first", "wrong-count",
-                                        "early-reuse",   "slow-rank",  "killed-rank",
-                                        "straggler",     "jitter",     "no-overlap"};
-  return names[static_cast<int>(fault)];
+constexpr auto names_of(Fault) {
+  return list_of({"unposted-recv", "send-first", "wrong-count", "early-reuse", "slow-rank",
+                  "killed-rank", "straggler", "jitter", "no-overlap"});
 }
+inline constexpr auto kAllFaults = kAllOf<Fault>;
 
 // Return whether the fault delays computation rather than hops (core/threads/faulty_ring.h).
 constexpr bool delays_computing(Fault fault) {

@@ -10,6 +10,7 @@
 
 #include "core/attention/views.h"
 #include "core/base/dtype.h"
+#include "core/base/names.h"
 #include "core/problem/mask.h"
 #include "core/problem/needed.h"
 #include "core/problem/partition.h"
@@ -41,9 +42,8 @@ Index pairs_of_share(const AttentionShape& shape, Index pairs, const HeadShare& 
 
 // What a block's hops carry in a ring: all of it, or the rows that a rank further on still needs.
 enum class Hops { all, needed };
-
-inline constexpr Hops kAllHops[] = {Hops::all, Hops::needed};
-constexpr std::string_view name_of(Hops hops) { return hops == Hops::all ? "all" : "needed"; }
+constexpr auto names_of(Hops) { return list_of({"all", "needed"}); }
+inline constexpr auto kAllHops = kAllOf<Hops>;
 
 // The blocks of all ranks in parts (core/problem/needed.h), where a rank's is not sent as a whole.
 struct PartedBlocks {

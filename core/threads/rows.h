@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/dtype.h"
+#include "core/base/names.h"
 #include "core/problem/partition.h"
 #include "core/problem/shape.h"
 
@@ -26,10 +27,8 @@ inline std::span<const Tensor> output_tensors(bool backward, bool has_sinks = fa
   return std::span(all).first(!backward ? 2 : has_sinks ? 6 : 5);
 }
 
-constexpr std::string_view name_of(Tensor tensor) {
-  constexpr std::string_view names[] = {"q",   "k",  "v",  "dout", "out",
-                                        "lse", "dq", "dk", "dv",   "dsink"};
-  return names[static_cast<int>(tensor)];
+constexpr auto names_of(Tensor) {
+  return list_of({"q", "k", "v", "dout", "out", "lse", "dq", "dk", "dv", "dsink"});
 }
 
 constexpr bool is_key_side(Tensor tensor) {

@@ -1,7 +1,6 @@
 // Everything that a recording holds. Only data is here; readers and writers are in other files.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -9,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/names.h"
 #include "core/problem/shape.h"
 
 namespace ringscope {
@@ -17,11 +17,15 @@ namespace ringscope {
 // have `communication`, a message that is neither a send nor a receive (such as an all-gather), and
 // `other`, which is no message.
 enum class Lane : std::uint8_t { compute, send, recv, wait, communication, other };
+constexpr auto names_of(Lane) {
+  return list_of({"compute", "send", "recv", "wait", "communication", "other"});
+}
 inline constexpr Lane kAllLanes[] = {Lane::compute, Lane::send, Lane::recv, Lane::wait};
 inline constexpr int kLaneKinds = 6;
 
 enum class Pass : std::uint8_t { forward, backward };
-inline constexpr Pass kAllPasses[] = {Pass::forward, Pass::backward};
+constexpr auto names_of(Pass) { return list_of({"forward", "backward"}); }
+inline constexpr auto kAllPasses = kAllOf<Pass>;
 
 // Return the FLOPs of a pair of one query head. Forward, a pair is in two products of as many
 // multiply-adds, two FLOPs each: Q K^T of head_dim, and P V of head_dim_v. Backward, it is in five: S
@@ -31,29 +35,15 @@ constexpr std::int64_t flops_of_a_pair(const AttentionShape& shape, Pass pass) {
   return pass == Pass::forward ? 2 * (d + d_v) : 6 * d + 4 * d_v;
 }
 
-constexpr std::string_view name_of(Lane lane) {
-  constexpr std::string_view names[] = {"compute", "send",          "recv",
-                                        "wait",    "communication", "other"};
-  return names[static_cast<int>(lane)];
-}
-constexpr std::string_view name_of(Pass pass) {
-  return pass == Pass::forward ? "forward" : "backward";
-}
-
 // ---
 // What a rank does around attention in a recorded training step, part by part, on a lane of its
 // own. The spans of one rank nest or don't overlap.
 // `attention` is all of a layer's attention: norm, projections, and the ring, which is a span of
 // its own inside it.
 enum class ModelPart : std::uint8_t { embedding, attention, ring, mlp, head, reduction, update };
-inline constexpr ModelPart kAllModelParts[] = {
-    ModelPart::embedding, ModelPart::attention, ModelPart::ring,  ModelPart::mlp,
-    ModelPart::head,      ModelPart::reduction, ModelPart::update};
-
-constexpr std::string_view name_of(ModelPart part) {
-  constexpr std::string_view names[] = {"embedding",     "attention",          "ring", "MLP",
-                                        "head and loss", "gradient reduction", "AdamW"};
-  return names[static_cast<int>(part)];
+constexpr auto names_of(ModelPart) {
+  return list_of(
+      {"embedding", "attention", "ring", "MLP", "head and loss", "gradient reduction", "AdamW"});
 }
 
 // The category of the spans, and the name of their lane, which follows a rank's other lanes.
@@ -105,18 +95,11 @@ enum class KernelPart : std::uint8_t {
   query_gradients,
   epilogue
 };
-inline constexpr auto kAllKernelParts = [] {
-  std::array<KernelPart, static_cast<std::size_t>(KernelPart::epilogue) + 1> all{};
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<KernelPart>(i);
-  return all;
-}();
-
-constexpr std::string_view name_of(KernelPart part) {
-  constexpr std::string_view names[] = {"fetch",   "prologue", "wait K", "turn",    "S",
-                                        "softmax", "PV",       "wait Q", "wait dO", "dP",
-                                        "dS",      "dV",       "dK",     "dQ",      "epilogue"};
-  return names[static_cast<int>(part)];
+constexpr auto names_of(KernelPart) {
+  return list_of({"fetch", "prologue", "wait K", "turn", "S", "softmax", "PV", "wait Q", "wait dO",
+                  "dP", "dS", "dV", "dK", "dQ", "epilogue"});
 }
+inline constexpr auto kAllKernelParts = kAllOf<KernelPart>;
 
 // The category of the spans. The lane of role r on multiprocessor m is thread kKernelTid + 4 m + r.
 inline constexpr std::string_view kKernelLane = "kernel part";
@@ -150,20 +133,17 @@ struct KernelSpan {
 
 // The picture of a recording that a paragraph is about.
 enum class Figure : std::uint8_t { timeline, ring, mask, balance, softmax };
-inline constexpr Figure kAllFigures[] = {Figure::timeline, Figure::ring, Figure::mask,
-                                         Figure::balance, Figure::softmax};
-
-constexpr std::string_view name_of(Figure figure) {
-  constexpr std::string_view names[] = {"timeline", "ring", "mask", "balance", "softmax"};
-  return names[static_cast<int>(figure)];
+constexpr auto names_of(Figure) {
+  return list_of({"timeline", "ring", "mask", "balance", "softmax"});
 }
+inline constexpr auto kAllFigures = kAllOf<Figure>;
 
-// Return all values of the type of `value`.
-constexpr const auto& all_like(ModelPart /*value*/) { return kAllModelParts; }
-constexpr const auto& all_like(Pass /*value*/) { return kAllPasses; }
+// Return all values of the type of `value` that a recording of ours has.
+template <class E>
+constexpr const auto& all_like(E /*value*/) {
+  return kAllOf<E>;
+}
 constexpr const auto& all_like(Lane /*value*/) { return kAllLanes; }
-constexpr const auto& all_like(Figure /*value*/) { return kAllFigures; }
-constexpr const auto& all_like(KernelPart /*value*/) { return kAllKernelParts; }
 
 // One paragraph and what it points at: the slices that match all given values of pass, step, rank
 // and lane. With none given, it is about the whole run.
@@ -190,25 +170,13 @@ inline constexpr std::size_t kMaxStoryText = 2000;
 
 // What a message holds: a KV block, or the gradient that travels with one.
 enum class Payload : std::uint8_t { kv, dkv };
-inline constexpr Payload kAllPayloads[] = {Payload::kv, Payload::dkv};
-
-constexpr std::string_view name_of(Payload payload) {
-  return payload == Payload::kv ? "kv" : "dkv";
-}
-constexpr const auto& all_like(Payload /*value*/) { return kAllPayloads; }
+constexpr auto names_of(Payload) { return list_of({"kv", "dkv"}); }
 
 // What goes from rank to rank while others are attended: K and V; queries, and after them what has been
 // computed for them, while K and V stay; queries along the rows of a grid and K and V along its columns;
 // or rows of each rank's own heads. In all but the first, ranks attend for other ranks' queries too.
 enum class Travels : std::uint8_t { blocks, queries, both, heads };
-inline constexpr Travels kAllTravels[] = {Travels::blocks, Travels::queries, Travels::both,
-                                          Travels::heads};
-
-constexpr std::string_view name_of(Travels travels) {
-  constexpr std::string_view names[] = {"blocks", "queries", "both", "heads"};
-  return names[static_cast<int>(travels)];
-}
-constexpr const auto& all_like(Travels /*value*/) { return kAllTravels; }
+constexpr auto names_of(Travels) { return list_of({"blocks", "queries", "both", "heads"}); }
 
 // What a run's ranks send each other, for those who show or name it.
 struct Travel {

@@ -27,7 +27,7 @@ inline TraceEvent plain_slice() {
 }
 
 // Return the slice's part of a kernel's part: those of the model come first.
-inline constexpr int kModelParts = static_cast<int>(std::size(kAllModelParts));
+inline constexpr int kModelParts = static_cast<int>(kAllOf<ModelPart>.size());
 constexpr std::int8_t part_of(KernelPart part) {
   return static_cast<std::int8_t>(kModelParts + static_cast<int>(part));
 }

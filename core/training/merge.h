@@ -31,16 +31,13 @@
 
 #include "core/attention/views.h"
 #include "core/base/buffer.h"
+#include "core/base/names.h"
 #include "core/ring/seams.h"
 
 namespace ringscope {
 
 enum class MergeKind { ring, tree };
-
-inline constexpr MergeKind kAllMerges[] = {MergeKind::ring, MergeKind::tree};
-constexpr std::string_view name_of(MergeKind kind) {
-  return kind == MergeKind::ring ? "ring" : "tree";
-}
+constexpr auto names_of(MergeKind) { return list_of({"ring", "tree"}); }
 
 // Of all ranks together, except for the rounds and the longest way.
 struct MergeCost {

@@ -20,19 +20,15 @@
 #include <vector>
 
 #include "core/base/math.h"
+#include "core/base/names.h"
 #include "core/problem/shape.h"
 #include "core/ring/seams.h"
 
 namespace ringscope {
 
 enum class Axis { tensor, context, pipeline, data };  // innermost first
-
-inline constexpr Axis kAllAxes[] = {Axis::tensor, Axis::context, Axis::pipeline, Axis::data};
-
-constexpr std::string_view name_of(Axis axis) {
-  constexpr std::string_view kNames[] = {"tensor", "context", "pipeline", "data"};
-  return kNames[static_cast<int>(axis)];
-}
+constexpr auto names_of(Axis) { return list_of({"tensor", "context", "pipeline", "data"}); }
+inline constexpr auto kAllAxes = kAllOf<Axis>;
 
 // One number per axis, in the order of Axis: how many ranks it has, or a rank's index along it.
 struct PerAxis {

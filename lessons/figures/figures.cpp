@@ -211,7 +211,7 @@ Fields decode(const Arguments& arguments) {
   for (Index p = job.shape.seqlen; p < job.shape.seqlen + written; ++p)
     ++rows[KvShard::home_of(prompt, p)];
   const AttentionShape& shape = job.shape;
-  const MergeCost cost = merge_cost(parse_name(arguments.at(3), kAllMerges), shape.num_heads,
+  const MergeCost cost = merge_cost(parse_name(arguments.at(3), kAllOf<MergeKind>), shape.num_heads,
                                     shape.head_dim, job.world_size);
   const double latency = 1e-6 * number_of("µs", arguments.at(4), 0.0, 1e4);
   const double link = find_link("NVLink4").bytes_per_s;

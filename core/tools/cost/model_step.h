@@ -37,6 +37,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/names.h"
 #include "core/ring/problem.h"
 #include "core/ring/rank_memory.h"
 #include "core/tools/cost/time.h"
@@ -110,12 +111,7 @@ Problem of_second_layers(const Problem& job, const ModelSizes& model);
 // the row statistics, from the norm that is kept); or whole layers, of which only the input is kept
 // (W T e a layer). The last layer's are still there when its backward pass begins.
 enum class Recompute { none, attention, layer };
-inline constexpr Recompute kAllRecomputes[] = {Recompute::none, Recompute::attention,
-                                               Recompute::layer};
-constexpr std::string_view name_of(Recompute recompute) {
-  constexpr std::string_view kNames[] = {"none", "attention", "layer"};
-  return kNames[static_cast<int>(recompute)];
-}
+constexpr auto names_of(Recompute) { return list_of({"none", "attention", "layer"}); }
 
 struct ModelMemory {
   int zero_stage = 0;  // 0 to 3: how much is dealt out over the ranks

@@ -9,8 +9,7 @@
 // interface (NCCL's channels).
 #pragma once
 
-#include <string_view>
-
+#include "core/base/names.h"
 #include "core/ring/problem.h"
 #include "core/tools/cost/hardware.h"
 #include "core/tools/sim/machine.h"
@@ -19,12 +18,7 @@ namespace ringscope {
 
 // How ranks are numbered. block: consecutive ranks share a node; cyclic: rank r is on node r mod nodes.
 enum class Placement { block, cyclic };
-
-inline constexpr Placement kAllPlacements[] = {Placement::block, Placement::cyclic};
-
-constexpr std::string_view name_of(Placement placement) {
-  return placement == Placement::block ? "block" : "cyclic";
-}
+constexpr auto names_of(Placement) { return list_of({"block", "cyclic"}); }
 
 struct Cluster {
   int world_size = 1;

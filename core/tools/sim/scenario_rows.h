@@ -41,7 +41,7 @@ inline void read_value(BandwidthOf<Scenario>& to, std::string_view text, const M
   to.scenario.cpu = nullptr;  // a measured machine has its own bandwidth
 }
 inline void read_value(Placement& to, std::string_view text, const MemberRow&) {
-  to = parse_name(text, kAllPlacements);
+  to = parse_name(text, kAllOf<Placement>);
 }
 // Text such as "3:0.5,7:0.8".
 void read_value(std::vector<Straggler>& to, std::string_view text, const MemberRow& row);

@@ -149,7 +149,7 @@ TEST(Conventions, LabelsMayBeShiftedFurther) {
 TEST(Conventions, EveryPositionOnceAndEveryLabelTheNextOfItsDocument) {
   const MaskSpec spec = MaskSpec::parse("documents:1,9,4,17");
   const Mask mask = spec.for_seqlen(31);
-  for (const Convention convention : kAllConventions)
+  for (const Convention convention : kAllOf<Convention>)
     for (int n = 1; n <= 9; ++n) {
       PartitionSpec partition = PartitionSpec::parse("documents:zigzag");
       partition.deal_out(mask, n);

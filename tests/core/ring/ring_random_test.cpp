@@ -27,9 +27,9 @@ class Draw {
   bool chance(double probability) { return std::bernoulli_distribution(probability)(engine_); }
   // Small sizes often, large ones sometimes.
   Index size(Index most) { return between(1, between(1, most)); }
-  template <class T, std::size_t N>
-  T one_of(const T (&values)[N]) {
-    return values[between(0, N - 1)];
+  template <class Values>
+  auto one_of(const Values& values) {
+    return values[between(0, std::ssize(values) - 1)];
   }
 
   std::string mask(Index seqlen) {

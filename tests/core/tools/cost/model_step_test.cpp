@@ -235,7 +235,7 @@ TEST(ModelStep, CountsExpertsAndLatentAttention) {
 // All that a rank keeps but two layers' lies on the host; moving it costs what no computing hides.
 TEST(ModelStep, MovesActivationsToTheHost) {
   const Problem job = job_of(2, true);
-  for (const Recompute recompute : kAllRecomputes) {
+  for (const Recompute recompute : kAllOf<Recompute>) {
     ModelMemory memory{0, recompute};
     const double all = total_bytes(activation_parts(job, kSizes, memory, 512));
     memory.offloads = true;
