@@ -77,8 +77,6 @@ class HeadSlice {
   HeadShare heads_;
 };
 
-}  // namespace
-
 void allgather_forward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
                        RankMemory& mine) {
   const int n = comm.world_size(), rank = comm.rank();
@@ -130,15 +128,14 @@ KvGradient allgather_backward(Communicator& comm, BlockBackend& backend, const R
   return own;
 }
 
+}  // namespace
+
 const Scheme kAllgather{
     .name = "allgather",
     .numbers = "[:SLICES]",
     .course = Course::gathers,
     .links = Links::to_next,
-    .loop =
-        [](const RingProblem&) {
-          return Loop{allgather_forward, allgather_backward};
-        },
+    .loop = only_loop<allgather_forward, allgather_backward>,
     .accepted = [](const Problem& job) -> std::string {
       const Index most = job.shape.num_heads_kv;
       return job.slices() <= most ? "" : fmt::format("allgather:1 to allgather:{}", most);

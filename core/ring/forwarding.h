@@ -127,11 +127,11 @@ class ForwardingBackend : public BlockBackend {
 };
 
 // A backend that starts nothing: around() says what becomes of each operation. There is no inner
-// backend, so a subclass overrides await() and, if ranks may divide the heads, use_heads().
+// backend, so a subclass overrides await() and use_heads().
 class IdleBackend : public ForwardingBackend {
  public:
   IdleBackend() : ForwardingBackend(*this) {}
-  void use_heads(const HeadShare& share) override { SchemeBackend::use_heads(share); }
+  void use_heads(const HeadShare& share) override = 0;
   void await(const StepInfo& step, Payload payload, const Completion& after) override = 0;
   bool is_idle() const override { return true; }
   void attended(const StepInfo&, const BlockStats&, std::int64_t, std::int64_t) override {}

@@ -124,8 +124,6 @@ class Caster {
   int last_attended_ = 0;               // the step at which this rank attends its last part
 };
 
-}  // namespace
-
 void groupcast_forward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
                        RankMemory& mine) {
   const QueryBlock q = mine.query_block();
@@ -180,13 +178,12 @@ KvGradient groupcast_backward(Communicator& comm, BlockBackend& backend, const R
   return {own, problem.rows(comm.rank())};
 }
 
+}  // namespace
+
 const Scheme kGroupcast{.name = "groupcast",
                         .parting = Parting::always,
                         .part_order = PartOrder::by_position,
-                        .loop =
-                            [](const RingProblem&) {
-                              return Loop{groupcast_forward, groupcast_backward};
-                            },
+                        .loop = only_loop<groupcast_forward, groupcast_backward>,
                         .accepted = [](const Problem& job) -> std::string {
                           if (job.world_size <= kMostPartedRanks) return "";
                           return fmt::format("1 to {} ranks", kMostPartedRanks);

@@ -244,6 +244,10 @@ class GradientsAtHome {
   bool adds_own_ = false;
 };
 
+// The loop of Ulysses and of its hybrid.
+ForwardLoop hybrid_forward;
+BackwardLoop hybrid_backward;
+
 // Return what each rank holds beside its own tensors, in schemes that exchange heads.
 Extras extras_of_heads(const Problem& job);
 

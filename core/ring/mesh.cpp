@@ -112,8 +112,6 @@ void return_results(QueryMessages& messages, const Cell& cell, int step, Complet
   }
 }
 
-}  // namespace
-
 void mesh_forward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
                   RankMemory& mine) {
   const Cell cell{comm, problem, mine, Pass::forward};
@@ -185,13 +183,12 @@ KvGradient mesh_backward(Communicator& comm, BlockBackend& backend, const RingPr
   return {mine.own_gradient(), problem.rows(cell.rank())};
 }
 
+}  // namespace
+
 const Scheme kMesh{.name = "mesh",
                    .numbers = ":RxC",
                    .travels = Travels::both,
-                   .loop =
-                       [](const RingProblem&) {
-                         return Loop{mesh_forward, mesh_backward};
-                       },
+                   .loop = only_loop<mesh_forward, mesh_backward>,
                    .accepted = [](const Problem& job) -> std::string {
                      const int n = job.world_size;
                      const auto [rows, columns] = job.numbers;

@@ -89,8 +89,6 @@ std::vector<PartRing> rings_of(Communicator& comm, const RingProblem& problem, R
   return rings;
 }
 
-}  // namespace
-
 void multi_ring_forward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
                         RankMemory& mine) {
   const QueryBlock q = mine.query_block();
@@ -139,8 +137,6 @@ KvGradient multi_ring_backward(Communicator& comm, BlockBackend& backend,
   return {mine.own_gradient(), problem.rows(comm.rank())};
 }
 
-namespace {
-
 std::optional<Extras> extras_of_rings(const Problem& job) {
   Extras extras = extras_of_share(job.shape, 1);
   extras.kv = job.layout().row_parts * buffers_of_turns(job.world_size);
@@ -148,20 +144,18 @@ std::optional<Extras> extras_of_rings(const Problem& job) {
   return extras;
 }
 
-Loop loop_of_rings(const RingProblem&) { return {multi_ring_forward, multi_ring_backward}; }
-
 }  // namespace
 
 const Scheme kBidirectional{
     .name = "bidirectional",
-    .loop = loop_of_rings,
+    .loop = only_loop<multi_ring_forward, multi_ring_backward>,
     .layout = [](int, const SchemeNumbers&) { return RankLayout{.row_parts = 2}; },
     .extras = extras_of_rings};
 
 const Scheme kMultiRing{
     .name = "multi-ring",
     .numbers = ":R",
-    .loop = loop_of_rings,
+    .loop = only_loop<multi_ring_forward, multi_ring_backward>,
     .accepted = [](const Problem& job) -> std::string {
       const int most = most_rings(job.world_size);
       if (job.numbers[0] <= most) return "";

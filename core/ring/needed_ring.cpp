@@ -51,8 +51,6 @@ class Parts {
   int last_attended_ = 0;  // the step at which this rank attends its last block
 };
 
-}  // namespace
-
 void needed_forward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
                     RankMemory& mine) {
   const RingSchedule ring{comm.rank(), comm.world_size()};
@@ -148,6 +146,8 @@ KvGradient needed_backward(Communicator& comm, BlockBackend& backend, const Ring
   backend.finish_backward(last, q, state, nullptr);
   return {own, problem.rows(ring.rank)};
 }
+
+}  // namespace
 
 // Both ways of the ring: blocks as they are (ring.h), and what is needed of them.
 const Scheme kRing{.name = "ring",

@@ -30,8 +30,6 @@ struct RankSlots {
   Index incoming(int step) const { return mine.slot(step > last_step ? 0 : 3); }
 };
 
-}  // namespace
-
 void pass_q_forward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
                     RankMemory& mine) {
   const RingSchedule ring{comm.rank(), comm.world_size()};
@@ -101,12 +99,11 @@ KvGradient pass_q_backward(Communicator& comm, BlockBackend& backend, const Ring
   return own;
 }
 
+}  // namespace
+
 const Scheme kPassQ{.name = "pass-q",
                     .travels = Travels::queries,
-                    .loop =
-                        [](const RingProblem&) {
-                          return Loop{pass_q_forward, pass_q_backward};
-                        },
+                    .loop = only_loop<pass_q_forward, pass_q_backward>,
                     .extras = [](const Problem& job) -> std::optional<Extras> {
                       Extras extras = extras_of_share(job.shape, 1);
                       extras.q = buffers_of_turns(job.world_size);

@@ -24,17 +24,14 @@ struct MemoryPart {
 
   Kind kind = Kind::other;
   std::string name;
-  double bytes = 0;     // of all the buffers
-  std::string formula;  // in the letters of kMemoryLetters
+  double bytes = 0;  // of all the buffers
+  // In b batch, c rows of a rank, q its queries if they are others, S seqlen, N world_size, H heads, G kv
+  // heads, d head_dim, v head_dim_v, e bytes of a stored value, L layers.
+  std::string formula;
   // How many buffers share the bytes: evenly, or (all-gather) by the rows of their owners.
   int buffers = 1;
   bool is_by_owner = false;
 };
-
-inline constexpr const char* kMemoryLetters =
-    "b batch, c rows of a rank, q its queries if they are others, S seqlen, N world_size, H heads, "
-    "G kv heads, d head_dim, v "
-    "head_dim_v, e bytes of a stored value, L layers";
 
 // Return the bill of a rank with so many rows of queries and of keys at its peak, during one layer's attention, also for
 // Ulysses and two-level rings. Omit parts of 0 bytes.

@@ -1,5 +1,5 @@
 // What schemes beyond the ring ask of the seams (seams.h) besides: ways, shares of heads, and results
-// of queries that other ranks have computed. Backends that have none of it refuse.
+// of queries that other ranks have computed.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +23,14 @@ constexpr Way way_of_ring(int i) {
   return i == 0 ? Way::ring : i == 1 ? Way::backwards : static_cast<Way>(3 + i % 3);
 }
 
-// Operations of a backend. A backend that lacks one throws a RunError.
+// Operations of a backend.
 class SchemeBackend {
  public:
   virtual ~SchemeBackend() = default;
 
   // Let all operations from now on be over `share` of the heads alone, in all blocks.
-  virtual void use_heads(const HeadShare& share);
-  // Let all operations from now on come after `after`.
+  virtual void use_heads(const HeadShare& share) = 0;
+  // Let all operations from now on come after `after`. Unless overridden, wait for it.
   virtual void await(const StepInfo& step, Payload payload,
                      const std::shared_ptr<PendingOperation>& after);
   // Return whether nothing is computed, and buffers are none, because the loop is only counted.
@@ -40,15 +40,13 @@ class SchemeBackend {
   virtual void attended(const StepInfo& /*step*/, const BlockStats& /*stats*/,
                         std::int64_t /*begin_ns*/, std::int64_t /*cpu_ns*/) {}
   // Merge the state of other keys into `into`, once `after` has happened.
-  virtual std::shared_ptr<PendingOperation> merge(const StepInfo& step, const QueryBlock& q,
-                                                  const SoftmaxState& into,
-                                                  const SoftmaxState& from,
-                                                  const std::shared_ptr<PendingOperation>& after);
+  virtual std::shared_ptr<PendingOperation> merge(
+      const StepInfo& step, const QueryBlock& q, const SoftmaxState& into, const SoftmaxState& from,
+      const std::shared_ptr<PendingOperation>& after) = 0;
   // Compute into.dq += from.dq, once `after` has happened.
-  virtual std::shared_ptr<PendingOperation> add_dq(const StepInfo& step, const QueryBlock& q,
-                                                   const BackwardState& into,
-                                                   const BackwardState& from,
-                                                   const std::shared_ptr<PendingOperation>& after);
+  virtual std::shared_ptr<PendingOperation> add_dq(
+      const StepInfo& step, const QueryBlock& q, const BackwardState& into,
+      const BackwardState& from, const std::shared_ptr<PendingOperation>& after) = 0;
 };
 
 }  // namespace ringscope

@@ -14,6 +14,12 @@ inline constexpr const Scheme* kSchemes[] = {&kRing,      &kBidirectional, &kMul
                                              &kAllgather, &kUlysses,       &kHybrid,    &kTwoLevel,
                                              &kMesh,      &kGroupcast,     &kTree};
 
+// The loop of a scheme that has one alone.
+template <ForwardLoop& forward, BackwardLoop& backward>
+Loop only_loop(const RingProblem& /*problem*/) {
+  return {forward, backward};
+}
+
 // Return what is held of the largest share of the heads, of `shares` in all, without any buffers: the first
 // share where whole kv heads are shared out, otherwise one of a kv head with the fewest members.
 Extras extras_of_share(const AttentionShape& shape, Index shares);

@@ -1,8 +1,5 @@
-// Chooses the loop of a scheme, and wraps the seams for it, so that their errors name rank and
-// step. Says what backends do that lack what a scheme asks for.
+// Chooses the loop of a scheme, and wraps the seams for it, so that their errors name rank and step.
 #include "core/ring/schemes.h"
-
-#include <string>
 
 #include "core/base/error.h"
 #include "core/ring/forwarding.h"
@@ -71,26 +68,6 @@ KvGradient run_backward(Communicator& comm, BlockBackend& backend, const RingPro
   return loop_of(problem).backward(hops, blocks, problem, mine);
 }
 
-namespace {
-
-[[noreturn]] void lacks(const char* what) {
-  throw RunError(std::string("this backend has no ") + what);
-}
-
-}  // namespace
-
-void SchemeBackend::use_heads(const HeadShare&) { lacks("shares of heads"); }
-
 void SchemeBackend::await(const StepInfo&, Payload, const Completion& after) { wait_for(after); }
-
-Completion SchemeBackend::merge(const StepInfo&, const QueryBlock&, const SoftmaxState&,
-                                const SoftmaxState&, const Completion&) {
-  lacks("merges of states");
-}
-
-Completion SchemeBackend::add_dq(const StepInfo&, const QueryBlock&, const BackwardState&,
-                                 const BackwardState&, const Completion&) {
-  lacks("sums of query gradients");
-}
 
 }  // namespace ringscope

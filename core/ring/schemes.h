@@ -1,22 +1,14 @@
-// Declares the loops of the schemes, each over the two seams, and runs that of a problem. ring.h has the
-// ring's.
+// What the loops of the schemes share, and what runs that of a problem.
 #pragma once
 
 #include "core/ring/ring.h"
 
 namespace ringscope {
 
-// Each runs one rank's part of a pass, as ring_forward and ring_backward do. There is more than one
-// rank, but in an all-gather. The head of a loop's file says what a rank holds and sends.
+// A loop runs one rank's part of a pass over the two seams, as ring_forward and ring_backward do. There is
+// more than one rank, but in an all-gather. The head of a loop's file says what a rank holds and sends.
 using ForwardLoop = decltype(ring_forward);
 using BackwardLoop = decltype(ring_backward);
-
-ForwardLoop allgather_forward, two_level_forward, multi_ring_forward, pass_q_forward,
-    hybrid_forward, ulysses_chunks_forward, mesh_forward, needed_forward, groupcast_forward,
-    tree_forward;
-BackwardLoop allgather_backward, two_level_backward, multi_ring_backward, pass_q_backward,
-    hybrid_backward, ulysses_chunks_backward, mesh_backward, needed_backward, groupcast_backward,
-    tree_backward;
 
 // Return the local row at which part `part` of a block begins, and a part as positions: what each of the
 // rings of a multi-ring carries. Rows that alternate between two runs are cut at even rows, so that every

@@ -77,8 +77,6 @@ class QueryTrees {
   Pass pass_;
 };
 
-}  // namespace
-
 void tree_forward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
                   RankMemory& mine) {
   QueryTrees trees(comm, problem, mine, Pass::forward);
@@ -130,12 +128,11 @@ KvGradient tree_backward(Communicator& comm, BlockBackend& backend, const RingPr
   return own;
 }
 
+}  // namespace
+
 const Scheme kTree{.name = "tree",
                    .travels = Travels::queries,
-                   .loop =
-                       [](const RingProblem&) {
-                         return Loop{tree_forward, tree_backward};
-                       },
+                   .loop = only_loop<tree_forward, tree_backward>,
                    .extras = [](const Problem& job) -> std::optional<Extras> {
                      Extras extras = extras_of_share(job.shape, 1);
                      extras.q = job.world_size - 1;

@@ -94,8 +94,6 @@ class TwoLevelKvHops {
   std::vector<Completion> arrived_between_, attended_first_, sent_on_;
 };
 
-}  // namespace
-
 void two_level_forward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
                        RankMemory& mine) {
   const TwoLevelSchedule ring{comm.rank(), problem.nodes, comm.world_size() / problem.nodes};
@@ -174,8 +172,6 @@ KvGradient two_level_backward(Communicator& comm, BlockBackend& backend, const R
   backend.finish_backward({Pass::backward, last_step, ring.rank, true}, q, state, home);
   return {mine.incoming_gradient(), problem.rows(ring.rank)};
 }
-
-namespace {
 
 bool has_levels(const Problem& job) { return job.nodes > 1 && job.ranks_a_node() > 1; }
 

@@ -76,8 +76,6 @@ std::deque<Chunk> chunks_of(Communicator& comm, const RingProblem& problem, Rank
   return chunks;
 }
 
-}  // namespace
-
 void ulysses_chunks_forward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
                             RankMemory& mine) {
   std::deque<Chunk> chunks = chunks_of(comm, problem, mine, Pass::forward);
@@ -152,6 +150,8 @@ KvGradient ulysses_chunks_backward(Communicator& comm, BlockBackend& backend,
   backend.finish_backward(last, mine.query_block(), mine.backward_state(), home);
   return {mine.own_gradient(), problem.rows(comm.rank())};
 }
+
+}  // namespace
 
 const Scheme kUlysses{
     .name = "ulysses",
