@@ -64,12 +64,16 @@ class TraceWriter {
     for (std::size_t rank = begin; rank < end; ++rank) write_names(rank);
     for (std::size_t rank = begin; rank < end; ++rank)
       for (const TraceEvent& event : recording_.events[rank]) write_slice(rank, event);
-    if (!recording_.model.empty())
-      for (std::size_t rank = begin; rank < end; ++rank)
-        for (const ModelSpan& span : recording_.model[rank]) write_span(rank, span);
-    if (!recording_.kernel.empty())
-      for (std::size_t rank = begin; rank < end; ++rank)
-        for (const KernelSpan& span : recording_.kernel[rank]) write_span(rank, span);
+    const auto write_spans = [&](const auto& spans, std::string_view lane) {
+      for (std::size_t rank = begin; rank < end && !spans.empty(); ++rank)
+        for (const auto& span : spans[rank]) {
+          write_slice_head(lane, title_of(span), rank, span.tid(), span.begin_ns, span.end_ns);
+          write_args(span);
+          end_event();
+        }
+    };
+    write_spans(recording_.model, kModelLane);
+    write_spans(recording_.kernel, kKernelLane);
     if (all)
       write_flows();
     else
@@ -294,18 +298,6 @@ class TraceWriter {
     write_slice_head("kernel", "ncclKernel_SendRecv", rank, kModelTid + stream, e.begin_ns,
                      e.end_ns);
     add("\"stream\": {}", stream);
-    end_event();
-  }
-
-  void write_span(std::size_t rank, const ModelSpan& span) {
-    write_slice_head(kModelLane, title_of(span), rank, kModelTid, span.begin_ns, span.end_ns);
-    write_args(span);
-    end_event();
-  }
-
-  void write_span(std::size_t rank, const KernelSpan& span) {
-    write_slice_head(kKernelLane, title_of(span), rank, span.tid(), span.begin_ns, span.end_ns);
-    write_args(span);
     end_event();
   }
 

@@ -58,6 +58,7 @@ struct ModelSpan {
   std::int64_t end_ns = 0;
   std::int64_t bytes = 0;  // reduction, update: sent by the rank
 
+  int tid() const { return kModelTid; }
   bool operator==(const ModelSpan&) const = default;
 };
 

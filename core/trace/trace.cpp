@@ -122,16 +122,16 @@ class RingTrace {
              next[static_cast<std::size_t>(lane)] - count, count);
     }
     std::map<int, std::vector<TraceEvent>> others;
-    const auto add_spans = [&](const auto& spans, auto&& tid_of) {
+    const auto add_spans = [&](const auto& spans) {
       if (spans.empty()) return;
       for (const auto& span : spans[r]) {
-        TraceEvent& slice = others[tid_of(span)].emplace_back(slice_of_span(span));
+        TraceEvent& slice = others[span.tid()].emplace_back(slice_of_span(span));
         slice.name = names_.number_of(title_of(span));
       }
     };
     if (!trace_.model.empty()) others[kModelTid];
-    add_spans(trace_.model, [](const ModelSpan&) { return kModelTid; });
-    add_spans(trace_.kernel, [](const KernelSpan& span) { return span.tid(); });
+    add_spans(trace_.model);
+    add_spans(trace_.kernel);
     std::vector<TraceEvent>& store = trace_.spans[at];
     for (const auto& [tid, slices] : others) {
       store.insert(store.end(), slices.begin(), slices.end());
