@@ -10,28 +10,14 @@
 
 namespace ringscope {
 
-namespace {
-
-RandomTensor stream_of(Tensor tensor) {
-  switch (tensor) {
-    case Tensor::k:
-      return RandomTensor::k;
-    case Tensor::v:
-      return RandomTensor::v;
-    default:
-      return RandomTensor::q;
-  }
-}
-
-}  // namespace
-
 void RandomRows::get(const RowsOfHead& piece, float* to) {
   const Index width = width_of(shape_, piece.tensor);
   if (piece.tensor == Tensor::dout) {
     std::fill_n(to, piece.count() * width, 1.0f);
     return;
   }
-  const RandomTensor stream = stream_of(piece.tensor);
+  constexpr RandomTensor kStreams[] = {RandomTensor::q, RandomTensor::k, RandomTensor::v};
+  const RandomTensor stream = kStreams[static_cast<int>(piece.tensor)];
   for (Index row = piece.first; row < piece.end; ++row) {
     const Index first =
         (piece.head * seqlen_of(shape_, piece.tensor) + piece.rows.global_position(row)) * width;
