@@ -15,12 +15,13 @@ struct DefinedMask {
   Index prefix = -1;                  // -1: none
   Index window = 0;                   // 0: none
   std::vector<Index> documents = {};  // lengths; empty: none
+  Index sink = -1;                    // keys before it are in every window
 
   // Query i, key j.
   bool allows(Index i, Index j) const {
     if (causal && !(j <= i)) return false;
     if (prefix >= 0 && !(j <= i || j < prefix)) return false;
-    if (window > 0 && !(i - j < window && j - i < window)) return false;
+    if (window > 0 && j >= sink && !(i - j < window && j - i < window)) return false;
     Index begin = 0;
     for (const Index length : documents) {
       const auto inside = [&](Index x) { return begin <= x && x < begin + length; };

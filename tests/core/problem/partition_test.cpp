@@ -5,11 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "core/base/error.h"
+#include "tests/core/problem/held_rows.h"
 
 namespace ringscope {
 namespace {
@@ -47,60 +47,20 @@ std::vector<Index> positions_of(const LocalRows& rows) {
   return positions;
 }
 
-class PartitionTest : public testing::TestWithParam<PartitionKind> {
- protected:
-  // Calls f(partition, rank, the positions that the definition gives to rank, ascending).
-  template <class F>
-  void for_every_rank(F&& f) {
-    for (const Index seqlen : {0, 1, 2, 3, 4, 5, 7, 8, 11, 12, 16, 23, 24, 30, 37})
-      for (int n = 1; n <= 9; ++n)
-        for (int rank = 0; rank < n; ++rank) {
-          std::vector<Index> expected;
-          for (Index p = 0; p < seqlen; ++p)
-            if (defined_rank(GetParam(), p, seqlen, n) == rank) expected.push_back(p);
-          SCOPED_TRACE(testing::Message() << name_of(GetParam()) << ", seqlen " << seqlen
-                                          << ", rank " << rank << " of " << n);
-          f(Partition{GetParam(), seqlen, n}, rank, expected);
-        }
-  }
-};
+class PartitionTest : public testing::TestWithParam<PartitionKind> {};
 
 // Each position has one rank in the definition, so equality with it also says: dealt out exactly
 // once.
 TEST_P(PartitionTest, RanksHoldTheirPositionsInAscendingOrder) {
-  for_every_rank([](const Partition& partition, int rank, const std::vector<Index>& expected) {
-    EXPECT_EQ(positions_of(partition.rows_of(rank)), expected);
-  });
-}
-
-TEST_P(PartitionTest, RowsBelowCountsTheHeldPositions) {
-  for_every_rank([](const Partition& partition, int rank, const std::vector<Index>& expected) {
-    const LocalRows rows = partition.rows_of(rank);
-    for (Index p = -3; p <= partition.seqlen + 3; ++p)
-      EXPECT_EQ(rows.rows_below(p),
-                std::lower_bound(expected.begin(), expected.end(), p) - expected.begin())
-          << "position " << p;
-  });
-}
-
-TEST_P(PartitionTest, RunsWithinAnyLocalRowsAddUpToThem) {
-  for_every_rank([](const Partition& partition, int rank, const std::vector<Index>& expected) {
-    const LocalRows rows = partition.rows_of(rank);
-    for (Index begin = 0; begin <= rows.size(); ++begin)
-      for (Index end = begin; end <= rows.size(); ++end) {
-        std::vector<Index> members;
-        for (int k = 0; k < 2; ++k) {
-          const auto run = rows.run_within(k, begin, end);
-          for (Index i = 0; i < run.count; ++i) members.push_back(run.position(i));
-        }
-        std::sort(members.begin(), members.end());
-        EXPECT_EQ(members, std::vector(expected.begin() + begin, expected.begin() + end))
-            << "local rows " << begin << " to " << end;
-        if (!rows.alternating || begin % 2 == 0) {
-          EXPECT_EQ(positions_of(rows.part(begin, end)), members);
-        }
+  for (const Index seqlen : {0, 1, 2, 3, 4, 5, 7, 8, 11, 12, 16, 23, 24, 30, 41})
+    for (const int n : {1, 2, 3, 4, 5, 6, 7, 8, 9, 41})
+      for (int rank = 0; rank < n; ++rank) {
+        std::vector<Index> held;
+        for (Index p = 0; p < seqlen; ++p)
+          if (defined_rank(GetParam(), p, seqlen, n) == rank) held.push_back(p);
+        SCOPED_TRACE(testing::Message() << "seqlen " << seqlen << ", rank " << rank << " of " << n);
+        expect_rows(Partition{GetParam(), seqlen, n}.rows_of(rank), held, seqlen);
       }
-  });
 }
 
 TEST_P(PartitionTest, MaxRowsIsTheLargestShare) {
@@ -146,31 +106,6 @@ TEST(PartitionSpec, DocumentsAreDealtOutOneByOne) {
           begin += length;
         }
         EXPECT_EQ(positions_of(dealt.rows_of(rank)), expected) << n << " ranks, rank " << rank;
-      }
-    }
-}
-
-// Property: whatever deals out whatever, each position has one rank, at the row that it says.
-TEST(Deals, ArePartitions) {
-  for (int n = 2; n <= 64; ++n)
-    for (const Index seqlen : {n, n + 1, 2 * n, 3 * n - 1, 200}) {
-      const MaskSpec mask = MaskSpec::parse("documents:1," + std::to_string(seqlen - 1));
-      for (const char* const deal : {"contiguous", "striped", "zigzag", "fold", "striped:3",
-                                     "documents:contiguous", "documents:zigzag"}) {
-        PartitionSpec spec = PartitionSpec::parse(deal);
-        spec.deal_out(mask.for_seqlen(seqlen), n);
-        const Partition partition = spec.of(seqlen, n);
-        std::vector<Index> holders(static_cast<std::size_t>(seqlen), 0);
-        for (int rank = 0; rank < n; ++rank) {
-          const LocalRows rows = partition.rows_of(rank);
-          for (Index row = 0; row < rows.size(); ++row) {
-            const Index position = rows.global_position(row);
-            ++holders.at(static_cast<std::size_t>(position));
-            EXPECT_EQ(rows.rows_below(position), row);
-          }
-        }
-        EXPECT_EQ(holders, std::vector<Index>(holders.size(), 1))
-            << deal << ", " << seqlen << " positions, " << n << " ranks";
       }
     }
 }

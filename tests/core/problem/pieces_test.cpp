@@ -9,6 +9,8 @@
 
 #include "core/problem/region.h"
 #include "core/tools/sim/work.h"
+#include "tests/core/problem/all_masks.h"
+#include "tests/core/problem/held_rows.h"
 
 namespace ringscope {
 namespace pieces_test {
@@ -26,26 +28,18 @@ class Draw {
 };
 
 // A mask as its definition says, and as it is spelled.
-struct Drawn {
-  Index seqlen = 0;
-  bool causal = false;
-  Index prefix = -1, window = 0, sink = -1;
-  std::vector<Index> documents;  // [position]: its document; empty: none
-  std::string lengths;
+struct Drawn : DefinedMask {
   std::vector<Index> slices;  // five numbers each
 
-  explicit Drawn(Draw& draw) : seqlen(draw.between(1, 40)) {
+  explicit Drawn(Draw& draw) {
+    seqlen = draw.between(1, 40);
     causal = draw.chance(0.5);
     if (draw.chance(0.3)) prefix = draw.between(0, seqlen + 2);
     if (draw.chance(0.7)) window = draw.between(1, seqlen + 2);
     if (window > 0 && draw.chance(0.7)) sink = draw.between(0, seqlen + 2);
     if (draw.chance(0.4))
-      for (Index left = seqlen, d = 0; left > 0; ++d) {
-        const Index length = draw.between(1, left);
-        lengths += (lengths.empty() ? "" : ",") + std::to_string(length);
-        documents.insert(documents.end(), static_cast<std::size_t>(length), d);
-        left -= length;
-      }
+      for (Index left = seqlen; left > 0; left -= documents.back())
+        documents.push_back(draw.between(1, left));
     if (draw.chance(0.5))
       for (int tries = 0; tries < 12; ++tries) add_slice(draw);
   }
@@ -60,10 +54,7 @@ struct Drawn {
   }
 
   bool allows(Index i, Index j) const {
-    if (causal && j > i) return false;
-    if (prefix >= 0 && !(j <= i || j < prefix)) return false;
-    if (window > 0 && !(i - j < window && j - i < window) && j >= sink) return false;
-    if (!documents.empty() && documents[i] != documents[j]) return false;
+    if (!DefinedMask::allows(i, j)) return false;
     if (slices.empty()) return true;
     for (std::size_t at = 0; at < slices.size(); at += 5) {
       const Index q0 = slices[at], q1 = slices[at + 1], k0 = slices[at + 2], k1 = slices[at + 3];
@@ -80,7 +71,8 @@ struct Drawn {
     if (prefix >= 0) text += "+prefix:" + std::to_string(prefix);
     if (window > 0) text += "+window:" + std::to_string(window);
     if (sink >= 0) text += "+sink:" + std::to_string(sink);
-    if (!lengths.empty()) text += "+documents:" + lengths;
+    for (std::size_t d = 0; d < documents.size(); ++d)
+      text += (d == 0 ? "+documents:" : ",") + std::to_string(documents[d]);
     if (!slices.empty()) text += "+ranges:drawn";
     return MaskSpec::recorded(text, slices);
   }
@@ -134,33 +126,11 @@ TEST(Pieces, AnAssignmentGivesEachPositionToItsRank) {
       rank_of.insert(rank_of.end(), static_cast<std::size_t>(run.count), run.rank);
     Index most = 0;
     for (int rank = 0; rank < n; ++rank) {
-      const LocalRows rows = assignment.rows_of(rank);
       std::vector<Index> held;
-      for (Index p = 0; p < seqlen; ++p) {
-        ASSERT_EQ(rows.rows_below(p), static_cast<Index>(held.size()));
+      for (Index p = 0; p < seqlen; ++p)
         if (rank_of[p] == rank) held.push_back(p);
-      }
-      ASSERT_EQ(rows.size(), static_cast<Index>(held.size()));
-      ASSERT_EQ(rows.rows_below(seqlen + 3), rows.size());
-      ASSERT_EQ(rows.rows_below(-1), 0);
-      most = max_of(most, rows.size());
-      for (Index row = 0; row < rows.size(); ++row) ASSERT_EQ(rows.global_position(row), held[row]);
-      for (Index begin = 0; begin <= rows.size(); ++begin)
-        for (Index end = begin; end <= rows.size(); ++end) {
-          const LocalRows part = rows.part(begin, end);
-          ASSERT_EQ(part.size(), end - begin);
-          for (Index i = 0; i < part.size(); ++i)
-            ASSERT_EQ(part.global_position(i), held[begin + i]);
-          for (Index p = -1; p <= seqlen; ++p)
-            ASSERT_EQ(part.rows_below(p), clamp(rows.rows_below(p) - begin, 0, end - begin));
-          Index row = begin, run_count = 0;
-          rows.for_runs(begin, end, [&](const auto& run) {
-            ++run_count;
-            for (Index k = 0; k < run.count; ++k) ASSERT_EQ(run.position(k), held[row++]);
-          });
-          ASSERT_EQ(row, end);
-          ASSERT_EQ(run_count, rows.num_runs(begin, end));
-        }
+      expect_rows(assignment.rows_of(rank), held, seqlen);
+      most = max_of(most, static_cast<Index>(held.size()));
     }
     ASSERT_EQ(assignment.max_rows(), most);
   }
@@ -227,25 +197,13 @@ TEST(Pieces, PairsAndClassesOfTiles) {
 
 // The closed forms are usable where there is neither heap nor run time.
 constexpr Mask kCausal{.seqlen = 16, .causal = true};
-constexpr Index kDocumentEnds[] = {5, 16};
-constexpr Region region_of(PartitionKind kind, const Mask& mask, int rank, int owner) {
-  const Partition partition{kind, mask.seqlen, 4};
-  return {mask, partition.rows_of(rank), partition.rows_of(owner)};
+constexpr Region region_of(PartitionKind kind, int rank, int owner) {
+  const Partition partition{kind, kCausal.seqlen, 4};
+  return {kCausal, partition.rows_of(rank), partition.rows_of(owner)};
 }
-static_assert(region_of(PartitionKind::contiguous, kCausal, 2, 1).pairs() == 16);
-static_assert(region_of(PartitionKind::contiguous, kCausal, 1, 2).pairs() == 0);
-static_assert(region_of(PartitionKind::striped, kCausal, 1, 2).pairs() == 6);
-static_assert(region_of(PartitionKind::fold, kCausal, 1, 1).pairs() == 10);
-static_assert(region_of(PartitionKind::zigzag, kCausal, 1, 2).tile_class({0, 2}, {0, 4}) ==
-              TileClass::empty);
-static_assert(region_of(PartitionKind::zigzag, kCausal, 1, 2).tile_class({2, 4}, {0, 4}) ==
-              TileClass::full);
-static_assert(region_of(PartitionKind::striped, kCausal, 0, 0).tile_class({0, 4}, {0, 4}) ==
-              TileClass::partial);
-static_assert(
-    region_of(PartitionKind::contiguous,
-              {.seqlen = 16, .window = 2, .document_ends = kDocumentEnds, .num_documents = 2}, 1, 1)
-        .allowed_rows(0) == Interval{0, 1});
+static_assert(region_of(PartitionKind::striped, 1, 2).pairs() == 6);
+static_assert(region_of(PartitionKind::fold, 1, 1).pairs() == 10);
+static_assert(region_of(PartitionKind::zigzag, 1, 2).tile_class({2, 4}, {0, 4}) == TileClass::full);
 
 }  // namespace pieces_test
 }  // namespace ringscope
