@@ -101,33 +101,6 @@ TYPED_TEST(Storage16, NanStaysNan) {
     }
 }
 
-#ifdef __FLT16_MAX__
-// On Arm, g++ 12 knows the type by Arm's own name alone.
-#ifdef __ARM_FP16_FORMAT_IEEE
-using CompilerF16 = __fp16;
-#else
-__extension__ using CompilerF16 = _Float16;
-#endif
-
-// Every upper half of an f32, with a few lower halves.
-TEST(F16, AgreesWithTheCompiler) {
-  for (std::uint32_t upper = 0; upper < 65536; ++upper)
-    for (const std::uint32_t lower : {0u, 1u, 0x0fffu, 0x1000u, 0x1001u, 0x8000u, 0xffffu}) {
-      const float value = std::bit_cast<float>(upper << 16 | lower);
-      const f16 ours = f16::from_float(value);
-      const auto theirs = static_cast<CompilerF16>(value);
-      if (std::isnan(value)) {
-        EXPECT_TRUE(std::isnan(ours.to_float()));
-      } else {
-        EXPECT_EQ(ours.bits, std::bit_cast<std::uint16_t>(theirs)) << value;
-        EXPECT_EQ(std::bit_cast<std::uint32_t>(ours.to_float()),
-                  std::bit_cast<std::uint32_t>(static_cast<float>(theirs)))
-            << value;
-      }
-    }
-}
-#endif
-
 TEST(DTypes, ConversionsByName) {
   EXPECT_EQ(round_to(DType::f32, 0.1f), 0.1f);
   EXPECT_EQ(round_to(DType::bf16, 0.1f), bf16::from_float(0.1f).to_float());

@@ -128,17 +128,5 @@ TEST(ModelCost, WeightsAreThoseOfTheRealModel) {
     }
 }
 
-// Over all ranks; a rank's own number is rounded to chunks.
-TEST(ModelCost, ReductionSendsWhatTheFormulaSays) {
-  for (const Index weights : {1, 100, 861})
-    for (int n = 1; n <= 8; ++n) {
-      Index sent = 0;
-      for (int rank = 0; rank < n; ++rank) sent += RingAllReduce::bytes_sent(weights + 1, n, rank);
-      EXPECT_DOUBLE_EQ(
-          n * weight_traffic(static_cast<double>(weights), 4, n, {}, 1, 1).gradient_bytes,
-          static_cast<double>(sent));
-    }
-}
-
 }  // namespace
 }  // namespace ringscope

@@ -95,15 +95,6 @@ double largest_difference(const std::vector<double>& losses, const std::vector<d
   return largest;
 }
 
-TEST(Training, LossesAreTheSameHoweverItIsDealtOut) {
-  const std::vector<double> expected = losses_of(small_settings(), {PartitionKind::contiguous, 1});
-  for (const int world_size : {2, 4})
-    for (const PartitionKind partition : kAllPartitions)
-      EXPECT_LE(largest_difference(losses_of(small_settings(), {partition, world_size}), expected),
-                1e-4)
-          << name_of(partition) << " on " << world_size;
-}
-
 // f32: sums in another order differ by some 2^-24, which 20 steps carry on to less than 1e-4. bf16: such
 // a difference can send an operand to its other neighbour in bf16, 2^-8 away, where it is between them;
 // most are not, so the losses differ by less than one such step.
