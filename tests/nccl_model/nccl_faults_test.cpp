@@ -90,7 +90,7 @@ TEST_F(NcclFaults, AnErrorOfNcclsIsFoundWhileRanksWait) {
   {
     NcclWorld world(new_nccl_id(), 2, {{0, 0}, {1, 0}}, {4, 20});
     DeviceClock clock;
-    NcclCommunicator first(world, 0, clock), second(world, 1, clock);
+    NcclCommunicator first(world, 0, clock, 1), second(world, 1, clock, 1);
     MemoryMeter meter(device_memory());
     Buffer<float> a(&meter, 8), b(&meter, 8);
     const Exchange of_first{Pass::forward, Payload::kv, 0, 0, a.data(), 16, 1, a.data() + 4, 16};

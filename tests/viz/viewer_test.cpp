@@ -303,7 +303,8 @@ TEST(Viewer, RestsWhenAllExamplesAreDrawn) {
   const Recording recording = simulated_recording(simulated_scenario(4));
   Viewer viewer;
   viewer.show_start({}, {example_of("One", recording), example_of("Two", recording)});
-  const FrameInput input{.width = 1280, .height = 720};
+  FrameInput input;
+  input.width = 1280, input.height = 720;
   do viewer.frame(input);
   while (viewer.animating());
   const std::string resting = svg_of(*ImGui::GetDrawData(), 1, 1);
