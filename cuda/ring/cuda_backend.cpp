@@ -52,7 +52,7 @@ Index stretch_entries(const RingProblem& problem) {
 struct AttendedRegions {
   std::vector<Region> regions;
   std::vector<std::size_t> of_blocks[2];
-  Index query_rows = 0, key_rows = 0;  // of all regions
+  Index query_rows = 0, key_rows = 0;  // of all regions that need a kernel
 
   AttendedRegions(const Problem& job, const RingProblem& problem, int rank) {
     program_of(job, problem, rank, [&](const Op& op, const Region& region, const HeadShare&) {
@@ -63,6 +63,7 @@ struct AttendedRegions {
           static_cast<std::size_t>(same - regions.begin()));
       if (same != regions.end()) return;
       regions.push_back(region);
+      if (region.pairs() == 0) return;
       query_rows += region.queries.size();
       if (job.backward) key_rows += region.keys.size();
     });
@@ -106,6 +107,7 @@ CudaBackend::CudaBackend(const Problem& job, const RingProblem& problem, int ran
   RowInterval *keys = allowed_keys_.data(), *queries = allowed_queries_.data();
   for (const Region& region : attended.regions) {
     of_regions.push_back({keys, queries});
+    if (region.pairs() == 0) continue;
     const auto rows_q = static_cast<int>(region.queries.size());
     launch_allowed_keys(on_device(region), keys, stream());
     if (job.backward) {
