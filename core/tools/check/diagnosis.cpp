@@ -14,13 +14,14 @@
 
 namespace ringscope {
 
+namespace {
+
+// Return the squared distance, where NaN and infinities are `cap` away from numbers.
 double squared_distance(double a, double b, double cap) {
   if (a == b || (!std::isfinite(a) && !std::isfinite(b) && std::isfinite(cap))) return 0;
   const double d = std::isfinite(a) && std::isfinite(b) ? std::min(std::abs(a - b), cap) : cap;
   return d * d;
 }
-
-namespace {
 
 template <class Task>
 void on_threads(Index count, int threads, const Task& task) {
@@ -55,7 +56,10 @@ class Search {
                       is_stored_in(dtype, values_of(known.mine, part));
     }
     const bool has_dq = parts_.contains(Tensor::dq) || right_.contains(Tensor::dq);
-    sample(false, queries_, [&](Index head, Index i) { return query_row(known, head, i, has_dq); });
+    sample(false, queries_, [&](Index head, Index i) {
+      if (known.is_plain()) return query_row(known, head, i, has_dq);
+      return QueryRow{&known, head, i, known.query_deal.places[i]};
+    });
     sample(true, keys_, [&](Index head, Index i) { return key_row(known, head, i); });
   }
 
@@ -69,7 +73,7 @@ class Search {
     for (const auto& [row, screens] : queries_) {
       if (screening && !screens) continue;
       const Guess guess = hypothesis != nullptr ? guess_of(*hypothesis, row) : Guess();
-      const Index at = row.head * known_.seqlen() + row.position;
+      const Index at = row.head * known_.problem.shape.queries() + row.position;
       f(Tensor::out, row.place.rank, at, row_of(guess.out));
       f(Tensor::dq, row.place.rank, at, row_of(guess.dq));
       f(Tensor::lse, row.place.rank, at, guess.lse ? &*guess.lse : nullptr);
@@ -93,7 +97,7 @@ class Search {
       if (parts_.contains(part)) sum += distance(part, at, guess);
       // Of right parts the row that a hypothesis changes most counts, by its mean square.
       if (right_.contains(part) && guess != nullptr)
-        sum = std::max(sum, distance(part, at, guess) / width_of(part));
+        sum = std::max(sum, distance(part, at, guess) / static_cast<double>(width(part)));
     });
     if (hypothesis != nullptr && hypothesis->turned) *hypothesis->turned = {};
     return sums;
@@ -113,8 +117,8 @@ class Search {
     double count = 0, x = 0, y = 0, xx = 0, yy = 0, xy = 0;
     for (const auto& [part, rank, at] : rows()) {
       if (!parts_.contains(part) || part == Tensor::lse) continue;
-      const double* const right = values_of(known_.oracle, part).data() + at * known_.width();
-      const double size = std::log(dot_of(right, right, known_.width())),
+      const double* const right = values_of(known_.oracle, part).data() + at * width(part);
+      const double size = std::log(dot_of(right, right, width(part))),
                    error = std::log(distance(part, at, nullptr, false));
       if (!std::isfinite(size) || !std::isfinite(error)) continue;
       ++count, x += size, y += error, xx += size * size, yy += error * error, xy += size * error;
@@ -147,7 +151,7 @@ class Search {
       if (!(before > 0)) continue;
       result.share += after / before / static_cast<double>(parts_.size());
       const auto rows = is_key_side(part) ? keys_.size() : queries_.size();
-      const double values = static_cast<double>(rows) * width_of(part);
+      const double values = static_cast<double>(rows) * static_cast<double>(width(part));
       if (!(std::sqrt(after / values) <= kRounding * rounding * tolerances_.at(part)))
         result.is_whole = false;
       for (std::size_t rank = 0; rank < was.size(); ++rank) {
@@ -169,20 +173,18 @@ class Search {
   }
 
  private:
-  double width_of(Tensor part) const {
-    return static_cast<double>(part == Tensor::lse ? 1 : known_.width());
-  }
+  Index width(Tensor part) const { return width_of(known_.problem.shape, part); }
 
   // Return the squared distance of a row of a part from the guess (null: the oracle), as it would be
   // stored if that `counts`.
   double distance(Tensor part, Index at, const double* guess, bool as_stored = true) const {
-    const Index width = part == Tensor::lse ? 1 : known_.width();
-    const double* const given = values_of(known_.mine, part).data() + at * width;
-    if (guess == nullptr) guess = values_of(known_.oracle, part).data() + at * width;
+    const Index columns = width(part);
+    const double* const given = values_of(known_.mine, part).data() + at * columns;
+    if (guess == nullptr) guess = values_of(known_.oracle, part).data() + at * columns;
     const bool is_stored = as_stored && stored_.at(part);
     const double cap = caps_.at(part);
     double sum = 0;
-    for (Index c = 0; c < width; ++c)
+    for (Index c = 0; c < columns; ++c)
       sum += squared_distance(is_stored ? stored_as(known_.options.dtype, guess[c]) : guess[c],
                               given[c], cap);
     return sum;
@@ -206,13 +208,15 @@ class Search {
     needed.insert(parts_.begin(), parts_.end());
     if (std::ranges::none_of(needed, [&](Tensor part) { return is_key_side(part) == of_keys; }))
       return;
-    const Index seqlen = known_.seqlen(),
-                heads = heads_of(known_.problem.shape, of_keys ? Tensor::dk : Tensor::out);
+    const Tensor side = of_keys ? Tensor::dk : Tensor::out;
+    const auto& positions_by_rank = known_.deal_of(side).positions;
+    const Index seqlen = seqlen_of(known_.problem.shape, side),
+                heads = heads_of(known_.problem.shape, side);
     std::vector<double> errors(heads * seqlen);
     std::vector<std::pair<double, Index>> by_head;
     for (Index head = 0; head < heads; ++head) {
       double sum = 0;
-      for (const auto& positions : known_.deal.positions)
+      for (const auto& positions : positions_by_rank)
         for (const Index i : looked_at(positions)) {
           const Index at = head * seqlen + i;
           for (const Tensor part : parts_)
@@ -230,7 +234,7 @@ class Search {
     std::vector<std::pair<double, int>> by_rank;
     for (int rank = 0; rank < known_.ranks(); ++rank) {
       double sum = 0;
-      for (const Index i : looked_at(known_.deal.positions[rank]))
+      for (const Index i : looked_at(positions_by_rank[rank]))
         sum += errors[*chosen.begin() * seqlen + i];
       by_rank.emplace_back(-sum, rank);
     }
@@ -240,14 +244,14 @@ class Search {
     if (known_.ranks() > kManyRanks) std::ranges::sort(by_rank);
     for (std::size_t i = 0; i < by_rank.size() && i < kManyRanks / 2; ++i)
       ranks.insert(by_rank[i].second);
-    const double budget = 1e8 / (static_cast<double>(seqlen * known_.width()));
+    const double budget = 1e8 / (static_cast<double>(known_.seqlen() * known_.width()));
     const auto total = static_cast<Index>(std::clamp(budget, 64.0, 512.0));
     const Index each = max_of(4, total / std::ssize(chosen) / std::ssize(ranks)),
                 screened = max_of(2, each / 6);
     std::vector<std::pair<Index, Index>> places;  // head and position
     for (const Index head : chosen)
       for (const int rank : ranks) {
-        const std::vector<Index> positions = looked_at(known_.deal.positions[rank]);
+        const std::vector<Index> positions = looked_at(positions_by_rank[rank]);
         std::vector<Index> worst = positions;
         std::ranges::sort(worst, [&](Index a, Index b) {
           return errors[head * seqlen + a] > errors[head * seqlen + b];
@@ -289,14 +293,22 @@ std::vector<Suspect> diagnose(const Knowledge& known, const std::vector<TensorCh
     (check.passes() ? passed : wrong)[check.tensor > Tensor::lse].insert(check.tensor);
     tolerances[check.tensor] = check.rms_tolerance;
   }
+  if (!known.is_plain())  // only the query side is computed
+    for (auto* const some : {&wrong[1], &passed[1]})
+      std::erase_if(*some, [](Tensor tensor) { return tensor != Tensor::dq; });
   const bool is_forward = !wrong[0].empty();
   const std::set<Tensor>& parts = wrong[is_forward ? 0 : 1];
-  if (parts.empty()) return {};
+  if (parts.empty())
+    return known.is_plain() ? std::vector<Suspect>() : wrong_factors(known, checks);
 
   const Search search(known, parts, passed[is_forward ? 0 : 1], tolerances);
   Hypotheses table;
-  is_forward ? add_forward(known, table) : add_gradients(known, table);
-  add_seen(known, {parts, tolerances, search.rows()}, table);
+  if (!known.is_plain()) {
+    add_shapes(known, table);
+  } else {
+    is_forward ? add_forward(known, table) : add_gradients(known, table);
+    add_seen(known, {parts, tolerances, search.rows()}, table);
+  }
 
   const Distances right[2] = {search.distances(nullptr, false), search.distances(nullptr, true)};
   const auto score_of = [&](const Hypothesis& hypothesis, bool screening) {
@@ -371,7 +383,7 @@ std::vector<Suspect> diagnose(const Knowledge& known, const std::vector<TensorCh
   const bool is_little = std::ranges::all_of(checks, [&](const TensorCheck& check) {
     return !parts.contains(check.tensor) || check.rms <= kLittle * check.right_rms;
   });
-  if (suspects.empty() && is_little && search.errors_follow_sizes())
+  if (suspects.empty() && known.is_plain() && is_little && search.errors_follow_sizes())
     suspects.push_back({Mistake::rounds_each_hop, -1, 0,
                         "the errors are small, and look like roundings that no other mistake "
                         "explains"});

@@ -111,7 +111,7 @@ std::vector<int> near_numbers(int ranks) {
 // left out or counts twice.
 std::vector<int> Knowledge::numbers_to_try() const {
   const int n = ranks();
-  if (n <= kManyRanks || mine.out.empty()) return near_numbers(n);
+  if (n <= kManyRanks || mine.out.empty() || !is_plain()) return near_numbers(n);
   std::vector<std::pair<double, Index>> wrong;  // squared error, position
   const auto distance = [&](const Values& values, Index position) {
     double sum = 0;

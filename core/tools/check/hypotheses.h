@@ -72,7 +72,7 @@ struct Knowledge {
     return is_key_side(tensor) || tensor == Tensor::dsink ? deal : query_deal;
   }
   // Return whether the table of hypotheses is about such a problem: one width, no learned sinks, a query
-  // at each position, which lies where the key does. diagnose_shapes() is about the others.
+  // at each position, which lies where the key does. add_shapes() is about the others.
   bool is_plain() const {
     return problem.shape.value_dim() == width() && problem.sink_logits.empty() &&
            problem.shape.is_square() && problem.partition.queries.kind == problem.partition.kind &&
@@ -297,6 +297,10 @@ Index swapped_row(const Knowledge& known, Index row, Index heads, bool back);
 void add_forward(const Knowledge& known, Hypotheses& table);
 void add_meetings(const Knowledge& known, Hypotheses& table);
 void add_gradients(const Knowledge& known, Hypotheses& table);
+// Add those of a problem that is not plain, on out, lse and dq. Return the gradients besides that are right
+// but for a factor.
+void add_shapes(const Knowledge& known, Hypotheses& table);
+std::vector<Suspect> wrong_factors(const Knowledge& known, const std::vector<TensorCheck>& checks);
 // Add those on an accumulator that is rounded before each hop, which leave the last step alone.
 void add_hop_roundings(const Knowledge& known, Hypotheses& table);
 void add_gradient_roundings(const Knowledge& known, int roundings, Hypotheses& table);
@@ -338,14 +342,6 @@ void add_sinks(const Knowledge& known, const std::map<Index, SinkFit>& fits, boo
 // once. `checks` are of all given tensors. When out or lse is wrong, the gradients are left aside,
 // because they follow. No mistake is named that would have changed a tensor that passes.
 std::vector<Suspect> diagnose(const Knowledge& known, const std::vector<TensorCheck>& checks);
-
-// Do the same where values have a width of their own, heads have learned sinks or there are fewer
-// queries than keys.
-std::vector<Suspect> diagnose_shapes(const Knowledge& known,
-                                     const std::vector<TensorCheck>& checks);
-
-// Return the squared distance, where NaN and infinities are `cap` away from numbers.
-double squared_distance(double a, double b, double cap);
 
 // Return the suspicion that the accumulator was rounded at every hop, or none. It sees this in
 // outputs whose every element is as near to the oracle as 16 bits can be: the roundings of the hops

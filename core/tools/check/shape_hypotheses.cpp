@@ -1,11 +1,12 @@
-// The search for a mistake where values have a width of their own, heads have learned sinks, or there
-// are fewer queries than keys. It has a table of its own: the mistakes that only such problems know,
-// and the plainest of a ring. A hypothesis is a change of how a query row is computed.
+// The hypotheses where values have a width of their own, heads have learned sinks, or there are fewer
+// queries than keys: the mistakes that only such problems know, and the plainest of a ring. Each is a
+// change of how a query row is computed.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <set>
 
@@ -28,11 +29,10 @@ struct RowRule {
   double penalty = 1;  // of a rule with more freedom
 };
 
-class ShapeSearch {
+class Shapes {
  public:
-  explicit ShapeSearch(const Knowledge& known) : known_(known), shape_(known.problem.shape) {}
+  explicit Shapes(const Knowledge& known) : known_(known), shape_(known.problem.shape) {}
 
-  const AttentionShape& shape() const { return shape_; }
   // Return a row of out, lse and dq, by the rule.
   Guess row(const RowRule& rule, Index head, Index query) const {
     const Index d = shape_.head_dim, d_v = shape_.value_dim();
@@ -184,26 +184,6 @@ class ShapeSearch {
   const AttentionShape& shape_;
 };
 
-// Return those rows of the query side that are looked at: evenly spread, and the worst.
-std::vector<Index> sampled_rows(const Knowledge& known, Tensor of) {
-  const Index width = width_of(known.problem.shape, of);
-  const Values &right = values_of(known.oracle, of), &given = values_of(known.mine, of);
-  std::vector<std::pair<double, Index>> all;
-  known.for_rows(of, [&](Index at, Index) {
-    double sum = 0;
-    for (Index c = at * width; c < (at + 1) * width; ++c)
-      sum += squared_distance(right[c], given[c], 1e3);
-    all.emplace_back(-sum, at);
-  });
-  const double cost = static_cast<double>(known.seqlen() * known.width());
-  const auto most = static_cast<std::size_t>(std::clamp(2e6 / cost, 24.0, 256.0));
-  std::set<Index> rows;
-  for (std::size_t i = 0; i < most; ++i) rows.insert(all[i * all.size() / most].second);
-  std::sort(all.begin(), all.end());
-  for (std::size_t i = 0; i < std::min(most / 4, all.size()); ++i) rows.insert(all[i].second);
-  return {rows.begin(), rows.end()};
-}
-
 // Return the factor that a tensor is off by, if nothing else is wrong with it.
 std::optional<double> factor_of(const Values& right, const Values& given, double tolerance) {
   double both = 0, size = 0, left = 0;
@@ -218,88 +198,23 @@ std::optional<double> factor_of(const Values& right, const Values& given, double
 
 }  // namespace
 
-std::vector<Suspect> diagnose_shapes(const Knowledge& known,
-                                     const std::vector<TensorCheck>& checks) {
-  const ShapeSearch search(known);
-  std::vector<const TensorCheck*> parts;  // of the query side: outputs, or dq if they are right
-  for (const Tensor tensor : {Tensor::out, Tensor::lse, Tensor::dq})
-    for (const TensorCheck& check : checks)
-      if (check.tensor == tensor && !check.passes() && (tensor != Tensor::dq || parts.empty()))
-        parts.push_back(&check);
+void add_shapes(const Knowledge& known, Hypotheses& table) {
+  const auto shapes = std::make_shared<const Shapes>(known);
+  for (const RowRule& rule : shapes->rules())
+    table.add(rule.mistake, rule.penalty, rule.how).query = [shapes, rule](const QueryRow& row,
+                                                                           Guess& guess) {
+      guess = shapes->row(rule, row.head, row.position);
+    };
+}
+
+std::vector<Suspect> wrong_factors(const Knowledge& known, const std::vector<TensorCheck>& checks) {
   std::vector<Suspect> suspects;
   for (const TensorCheck& check : checks) {
-    if (check.passes() || check.tensor <= Tensor::lse || !parts.empty()) continue;
+    if (check.passes()) continue;
     if (const auto factor = factor_of(values_of(known.oracle, check.tensor),
                                       values_of(known.mine, check.tensor), check.rms_tolerance))
       suspects.push_back({Mistake::wrong_factor, -1, 1,
                           fmt::format("{} is {:.4g} times the right one", check.name(), *factor)});
-  }
-  if (parts.empty()) return suspects;
-
-  const std::vector<Index> rows = sampled_rows(known, parts.front()->tensor);
-  const Index queries = search.shape().queries();
-  struct Found {
-    double left = 0;
-    const RowRule* rule = nullptr;
-    bool is_whole = true;
-    int rank = -1;
-  };
-  std::vector<Found> found;
-  const std::vector<RowRule> rules = search.rules();
-  for (const RowRule& rule : rules) {
-    PerTensor<std::vector<double>> before, after;  // squared distances by rank
-    for (const TensorCheck* part : parts) {
-      before[part->tensor].assign(known.ranks(), 0);
-      after[part->tensor].assign(known.ranks(), 0);
-    }
-    for (const Index at : rows) {
-      const Guess guess = search.row(rule, at / queries, at % queries);
-      const int rank = known.query_deal.places[at % queries].rank;
-      for (const TensorCheck* part : parts) {
-        const Tensor tensor = part->tensor;
-        const Index width = width_of(search.shape(), tensor);
-        const double* const made = tensor == Tensor::lse   ? &*guess.lse
-                                   : tensor == Tensor::out ? guess.out->data()
-                                                           : guess.dq->data();
-        for (Index c = 0; c < width; ++c) {
-          const double given = values_of(known.mine, tensor)[at * width + c];
-          constexpr double kCap = 1e3;
-          before[tensor][rank] +=
-              squared_distance(values_of(known.oracle, tensor)[at * width + c], given, kCap);
-          after[tensor][rank] += squared_distance(made[c], given, kCap);
-        }
-      }
-    }
-    Found of{0, &rule};
-    int explained = 0;
-    for (const TensorCheck* part : parts) {
-      double was = 0, is = 0;
-      for (int rank = 0; rank < known.ranks(); ++rank) {
-        const double right = before[part->tensor][rank], by_rule = after[part->tensor][rank];
-        was += right;
-        is += std::min(right, by_rule);
-        if (part == parts.front() && by_rule < 0.5 * right) of.rank = explained++ == 0 ? rank : -1;
-      }
-      const double values =
-          static_cast<double>(std::ssize(rows) * width_of(search.shape(), part->tensor));
-      of.left += is / was / static_cast<double>(parts.size());
-      of.is_whole = of.is_whole && std::sqrt(is / values) <= kRounding * part->rms_tolerance;
-    }
-    if (explained > 1 || known.ranks() == 1) of.rank = -1;
-    found.push_back(of);
-  }
-  std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
-    return (a.left + 1e-9) * a.rule->penalty < (b.left + 1e-9) * b.rule->penalty;
-  });
-  std::set<Mistake> taken;
-  for (const Found& of : found) {
-    const double explained = 1 - std::sqrt(of.left);
-    constexpr double kLeast = 0.3;
-    if (!(explained >= kLeast) || !taken.insert(of.rule->mistake).second) continue;
-    // One that leaves more than rounding is a guess.
-    const bool is_sure = of.is_whole && suspects.empty() && explained >= kSure;
-    suspects.push_back({of.rule->mistake, is_sure ? of.rank : -1,
-                        is_sure ? explained : 0.98 * kSure * explained, of.rule->how});
   }
   return suspects;
 }

@@ -190,7 +190,7 @@ CheckVerdict check_outputs(const CheckedProblem& problem, const CheckedInputs& i
   }
   if (verdict.result == CheckResult::wrong) {
     const Knowledge told{problem, inputs, oracle, telling, options};
-    verdict.suspects = told.is_plain() ? diagnose(told, checks) : diagnose_shapes(told, checks);
+    verdict.suspects = diagnose(told, checks);
   } else if (verdict.result == CheckResult::rounding && known.is_plain()) {
     verdict.suspects = find_hop_rounding(known);
     if (!verdict.suspects.empty()) verdict.result = CheckResult::wrong;
