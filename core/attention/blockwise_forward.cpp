@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "core/attention/blockwise.h"
 #include "core/attention/large_values.h"
@@ -195,11 +194,7 @@ void finish_attention(const AttentionParams& params, const QueryBlock& q,
     } else if (!is_lowered(sum)) {
       for (Index x = 0; x < d_v; ++x) out[x] = static_cast<float>(out[x] / sum);
     } else {
-      // A mean of V is not larger than V, except by rounding.
-      constexpr double kMost = std::numeric_limits<float>::max();
-      for (Index x = 0; x < d_v; ++x)
-        if (std::isfinite(out[x]))
-          out[x] = static_cast<float>(std::clamp(out[x] / sum, -kMost, kMost));
+      for (Index x = 0; x < d_v; ++x) out[x] = mean_of_values(out[x] / sum);
     }
   }
 }

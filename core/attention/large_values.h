@@ -9,9 +9,11 @@
 //                  dP, delta, dS and dQ are computed. Anybody who knows the row's dO and row_sum knows e.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "core/base/math.h"
 
@@ -30,6 +32,12 @@ inline bool is_lowered(double row_sum) { return 0 < row_sum && row_sum < 0.5; }
 // Return what a weight of 1 is in a row with this row_sum.
 inline double weight_unit(double row_sum, Index seqlen) {
   return is_lowered(row_sum) ? lowered_weight(seqlen) : 1.0;
+}
+
+// Return a mean of V as f32. It is not larger than V, except by rounding.
+inline float mean_of_values(double mean) {
+  constexpr double kMost = std::numeric_limits<float>::max();
+  return static_cast<float>(std::isfinite(mean) ? std::clamp(mean, -kMost, kMost) : mean);
 }
 
 // Return e of a row, at least 0, whose |dO| sum up to `dout_sum`. With it |dO . V| < 2^122 in rows

@@ -30,11 +30,11 @@ class KvShard {
     return static_cast<int>((position - prompt.seqlen) % prompt.world_size);
   }
 
-  // Store this rank's rows of the prompt; call it first, and once. k (already rotated) and v are
-  // [batch, local rows, num_heads_kv, head_dim].
+  // Store this rank's rows of the prompt; call it first, and once. k (already rotated) is [batch,
+  // local rows, num_heads_kv, head_dim], and v the same with head_dim_v.
   void fill(const float* k, const float* v);
-  // Take the key and value of the next position, each [batch, num_heads_kv, head_dim], and keep
-  // them on the position's home rank. Every rank calls it for every position.
+  // Take the key and value of the next position, [batch, num_heads_kv, head_dim] and [..,
+  // head_dim_v], and keep them on its home rank. Every rank calls it for every position.
   void append(const float* k, const float* v);
 
   Index positions() const { return positions_; }  // of all ranks, so the number of the next one
@@ -53,6 +53,8 @@ class KvShard {
     return pages_[p].data() + value_offset(b, h);
   }
   Index value_stride() const { return value_stride_; }
+  // Return what to multiply weights by, so that no sum of values overflows (large_values.h).
+  double weight_unit() const;
 
  private:
   Index key_offset(Index b, Index h) const {
@@ -63,8 +65,8 @@ class KvShard {
            (b * params_.num_heads_kv + h) * value_stride_ * kPageRows;
   }
   Index rows_below(Index position) const;
-  // Add one row; that of sequence b begins at k + b * stride, likewise v.
-  void add_row(const float* k, const float* v, Index stride);
+  // Add the first of `rows` rows, in each sequence of the batch.
+  void add_row(const float* k, const float* v, Index rows);
 
   AttentionParams params_;
   Partition prompt_;
@@ -73,6 +75,7 @@ class KvShard {
   Index value_stride_;
   Index positions_ = 0;
   Index rows_ = 0;
+  bool has_large_values_ = false;
   std::vector<Buffer<float>> pages_;
 };
 
@@ -89,20 +92,20 @@ class DecodeAttention {
  public:
   DecodeAttention(const AttentionParams& params, int world_size, MemoryMeter* meter);
 
-  // Compute out, of q's shape, and lse [batch, num_heads], unless it is null. q [batch, num_heads,
-  // head_dim] is the same on every rank; `keys` are the positions that it may attend
-  // (Mask::allowed_keys). Without any key, out is 0 and lse is -inf. All ranks call it, and get the
-  // same bits. Throw RunError when a peer fails.
+  // Compute out [batch, num_heads, head_dim_v] and lse [batch, num_heads], unless it is null. q
+  // [batch, num_heads, head_dim] is the same on every rank, and may stand anywhere: `keys` are the
+  // positions that it may attend (Mask::allowed_keys). Without any key, out is 0 and lse is -inf, or
+  // the head's sink. All ranks call it, and get the same bits. Throw RunError when a peer fails.
   void operator()(Communicator& comm, const KvShard& shard, Interval keys, const float* q,
                   float* out, float* lse);
 
-  // Compute this rank's partial [batch * num_heads, head_dim + 1], as in Merger.
+  // Compute this rank's partial [batch * num_heads, head_dim_v + 1], as in Merger; no sink is in it.
   void attend_shard(const KvShard& shard, Interval keys, const float* q, float* partial);
 
  private:
-  // Attend the rows `rows` of one page, for the query heads of one kv head.
+  // Attend the rows `rows` of one page, for the query heads of one kv head, by weights in a unit.
   void attend_page(const float* keys, const float* values, Index value_stride, Interval rows,
-                   const float* q, float* partial);
+                   float unit, const float* q, float* partial);
 
   AttentionParams params_;
   Merger merger_;

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <span>
 
+#include "core/attention/large_values.h"
 #include "core/attention/online_softmax.h"
 #include "core/training/all_reduce.h"
 
 namespace ringscope {
 
-MergeCost merge_cost(MergeKind kind, Index heads, Index head_dim, int world_size) {
-  const Index n = world_size, b = 4 * (head_dim + 1);
+MergeCost merge_cost(MergeKind kind, Index heads, Index head_dim_v, int world_size) {
+  const Index n = world_size, b = 4 * (head_dim_v + 1);
   MergeCost cost{.rounds = 2 * (n - 1), .messages = 2 * (n - 1), .bytes = 2 * (n - 1) * heads * b};
   if (kind == MergeKind::ring) {
     cost.messages *= min_of(n, heads);
@@ -24,9 +25,9 @@ MergeCost merge_cost(MergeKind kind, Index heads, Index head_dim, int world_size
 
 Merger::Merger(const AttentionShape& shape, int world_size, MemoryMeter* meter)
     : heads_(row_values(shape, 1)),
-      stride_(shape.head_dim + 1),
+      stride_(shape.value_dim() + 1),
       incoming_(meter, world_size == 1 ? 0 : ceil_div(heads_, world_size) * stride_),
-      wide_(meter, world_size == 1 ? 0 : 2 * shape.head_dim) {}
+      wide_(meter, world_size == 1 ? 0 : 2 * shape.value_dim()) {}
 
 void Merger::merge(Communicator& comm, float* partial) {
   if (comm.world_size() == 1) return;
@@ -44,7 +45,7 @@ void Merger::merge_heads(float* into, const float* other, Index heads) {
     std::copy_n(other, d, b.begin());
     double lse = into[d];
     merge_by_lse<double>(lse, a, other[d], b);
-    std::copy_n(a.begin(), d, into);
+    std::transform(a.begin(), a.end(), into, mean_of_values);
     into[d] = static_cast<float>(lse);
   }
 }

@@ -13,7 +13,7 @@
 //   tree   half of the ranks send all their heads to the next rank, half of the others to the one 2
 //          places on, then 4, ...; the result, at the last rank, returns the same way.
 //
-// With N ranks, H heads (of all sequences of a batch) of b = 4 (head_dim + 1) bytes:
+// With N ranks, H heads (of all sequences of a batch) of b = 4 (head_dim_v + 1) bytes:
 //
 //                                          ring                    tree
 //   rounds, one after the other            2 (N-1)                 2 ceil(log2 N)
@@ -22,9 +22,8 @@
 //   bytes of the longest way               2 (N-1) ceil(H/N) b     2 ceil(log2 N) H b
 //
 // The longest way is the sum over rounds of the round's largest message. A decode step's messages
-// are so short that the rounds decide, which favours the tree where any two ranks are linked. A
-// communicator's hops reach only the next rank, over which a tree takes at least as many rounds, so
-// a Merger uses the ring.
+// are so short that the rounds decide, which favours the tree where any two ranks are linked, as
+// `run --scheme tree` has it (core/ring/tree.cpp). A Merger needs no links but those of the ring.
 #pragma once
 
 #include <string_view>
@@ -49,13 +48,13 @@ struct MergeCost {
 };
 
 // Return the cost by formula. heads >= 1 counts those of all sequences of the batch.
-MergeCost merge_cost(MergeKind kind, Index heads, Index head_dim, int world_size);
+MergeCost merge_cost(MergeKind kind, Index heads, Index head_dim_v, int world_size);
 
 class Merger {
  public:
   Merger(const AttentionShape& shape, int world_size, MemoryMeter* meter);
 
-  // Replace partial [batch * num_heads, head_dim + 1], each head's out and then its lse, by that of
+  // Replace partial [batch * num_heads, head_dim_v + 1], each head's out and then its lse, by that of
   // all ranks' keys. All ranks call it. Throw RunError that names rank and hop.
   void merge(Communicator& comm, float* partial);
 

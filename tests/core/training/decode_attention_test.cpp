@@ -1,10 +1,11 @@
-// Decode attention where results are exact, and what it may not touch; and the shard of a rank. (That it
-// equals the prefill: decoder_test.cpp.)
+// Decode attention where results are exact, with today's models' sinks, widths and large values, and what
+// it may not touch; and the shard of a rank. (That it equals the prefill: decoder_test.cpp.)
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
+#include "core/attention/online_softmax.h"
 #include "core/attention/vectors.h"
 #include "core/training/decode_attention.h"
 #include "core/training/layers.h"
@@ -18,10 +19,12 @@ struct DecodeCase {
   AttentionShape shape;  // seqlen: prompt and what is generated
   Index prompt = 1;
   std::string mask = "causal";
+  std::vector<float> sinks = {};
 
   Index generated() const { return shape.seqlen - prompt; }
   AttentionParams params() const {
-    return {shape, DType::f32, default_softmax_scale(shape.head_dim)};
+    return {shape, DType::f32, default_softmax_scale(shape.head_dim),
+            sinks.empty() ? nullptr : sinks.data()};
   }
 };
 
@@ -37,7 +40,7 @@ std::vector<T> slice(const std::vector<T>& tensor, Index count, Index seqlen, In
   return result;
 }
 
-// One rank's cache, and what it has decoded: [batch, num_heads, generated, head_dim].
+// One rank's cache, and what it has decoded: [batch, num_heads, generated, head_dim_v].
 struct DecodingRank {
   DecodingRank(const DecodeCase& its_case, PartitionKind kind, Communicator& its_comm)
       : c(its_case),
@@ -50,29 +53,30 @@ struct DecodingRank {
   void decode(const Tensors<float>& in, const Mask& mask) {
     const AttentionShape& s = c.shape;
     const Index heads = s.batch * s.num_heads, heads_kv = s.batch * s.num_heads_kv;
-    const auto kv_rows = [&](const std::vector<float>& tensor, const LocalRows& rows) {
-      return slice(tensor, heads_kv, s.seqlen, s.head_dim, rows);
-    };
-    const auto by_row = [&](const std::vector<float>& tensor, const LocalRows& rows) {
-      const std::vector<float> by_head = kv_rows(tensor, rows);
+    const Index d = s.head_dim, d_v = s.value_dim();
+    const auto by_row = [&](const std::vector<float>& tensor, Index width, const LocalRows& rows) {
+      const std::vector<float> by_head = slice(tensor, heads_kv, s.seqlen, width, rows);
       std::vector<float> result(by_head.size());
-      heads_to_rows(s, s.num_heads_kv, rows.size(), {0, 1, rows.size()}, by_head.data(),
+      AttentionShape of_width = s;
+      of_width.head_dim = width;
+      heads_to_rows(of_width, s.num_heads_kv, rows.size(), {0, 1, rows.size()}, by_head.data(),
                     result.data());
       return result;
     };
     const LocalRows mine = partition.rows_of(rank);
-    shard.fill(by_row(in.k, mine).data(), by_row(in.v, mine).data());
-    out.resize(heads * c.generated() * s.head_dim);
+    shard.fill(by_row(in.k, d, mine).data(), by_row(in.v, d_v, mine).data());
+    out.resize(heads * c.generated() * d_v);
     lse.resize(heads * c.generated());
-    std::vector<float> one_out(heads * s.head_dim), one_lse(heads);
+    std::vector<float> one_out(heads * d_v), one_lse(heads);
     for (Index p = c.prompt; p < s.seqlen; ++p) {
       const LocalRows here = consecutive_rows(p, p + 1);
-      shard.append(kv_rows(in.k, here).data(), kv_rows(in.v, here).data());
-      const std::vector<float> q = slice(in.q, heads, s.seqlen, s.head_dim, here);
+      shard.append(slice(in.k, heads_kv, s.seqlen, d, here).data(),
+                   slice(in.v, heads_kv, s.seqlen, d_v, here).data());
+      const std::vector<float> q = slice(in.q, heads, s.seqlen, d, here);
       attention(comm, shard, mask.allowed_keys(p), q.data(), one_out.data(), one_lse.data());
       for (Index h = 0; h < heads; ++h) {
         const Index at = h * c.generated() + p - c.prompt;
-        std::copy_n(one_out.data() + h * s.head_dim, s.head_dim, out.data() + at * s.head_dim);
+        std::copy_n(one_out.data() + h * d_v, d_v, out.data() + at * d_v);
         lse[at] = one_lse[h];
       }
     }
@@ -111,6 +115,51 @@ TEST(DecodeAttention, OfOneFarAboveAllIsItsValue) {
           for (Index x = 0; x < 4; ++x)
             ASSERT_EQ(rank->out[(h * 20 + p - 20) * 4 + x], in.v[target * 4 + x]) << target;
         }
+  }
+}
+
+// Sinks count once on any number of ranks, also in rows without keys; values have their own width, and
+// come out finite where they are near the largest of f32.
+TEST(DecodeAttention, OfTodaysModelsIsTheOracles) {
+  for (const Index head_dim_v : {3, 9, 20})
+    for (const float largest : {1.0f, 3e38f})
+      for (const int ranks : {1, 2, 5}) {
+        SCOPED_TRACE(testing::Message() << head_dim_v << ", " << largest << ", " << ranks);
+        DecodeCase c{{2, 6, 2, 300, 9, head_dim_v}, 290};
+        c.mask = ranks == 5 ? "causal+documents:200,93,7" : "causal+window:150";
+        c.sinks = {-1, 2, 40, kMinusInfinity<float>, 0, 5};
+        Tensors<float> in = random_tensors(c.shape, 9);
+        in.dout.clear();
+        for (float& x : in.v) x = std::clamp(x * largest, -largest, largest);
+        const MaskSpec spec = MaskSpec::parse(c.mask);
+        const Mask mask = spec.for_seqlen(300);
+        const NaiveResult<double> right =
+            naive_with_bounds(c.shape, mask, c.params().softmax_scale, in, c.sinks);
+        const Index heads = 2 * 6;
+        for (const auto& rank : decoded(c, PartitionKind::zigzag, ranks, in, mask)) {
+          for (Index at = 0; at < heads * 10; ++at) {
+            const Index row = at / 10 * 300 + 290 + at % 10;
+            ASSERT_NEAR(rank->lse[at], right.lse[row], 1e-5 * (1 + std::abs(right.lse[row])));
+            for (Index x = 0; x < head_dim_v; ++x)
+              ASSERT_NEAR(rank->out[at * head_dim_v + x], right.out[row * head_dim_v + x],
+                          1e-5 * largest);
+          }
+        }
+      }
+  DecodeCase c{{1, 2, 1, 20, 4}, 19};
+  c.sinks = {1.5f, kMinusInfinity<float>};
+  const auto decode = [&](Communicator& comm) {
+    return std::make_unique<DecodingRank>(c, PartitionKind::contiguous, comm);
+  };
+  const Tensors<float> in = random_tensors(c.shape, 3);
+  const auto no_keys = [&](DecodingRank& rank) {
+    rank.out.assign(8, 1);
+    rank.lse.assign(2, 1);
+    rank.attention(rank.comm, rank.shard, {}, in.q.data(), rank.out.data(), rank.lse.data());
+  };
+  for (const auto& rank : run_rank_threads(3, decode, no_keys)) {
+    EXPECT_EQ(rank->out, std::vector<float>(8, 0));
+    EXPECT_EQ(rank->lse, c.sinks);
   }
 }
 
