@@ -360,6 +360,7 @@ std::string report_json(const Report& report) {
              {report.engine_notes.empty() ? "" : "engine_notes", report.engine_notes},
              {config.scheme->course == Course::steps ? "kv_buffers" : "", config.used_kv_buffers()},
              {config.has_sinks() ? "sink_logits" : "", true},
+             {config.softcap > 0 ? "softcap" : "", config.softcap},
              {"softmax_scale", config.scale()},
              {"vector_width", vector_width()},
              {"wall_s", report.wall_s},

@@ -234,6 +234,8 @@ void add_tensors(CommandFlags& flags, RunOptions& run) {
   flags.number("--scale", run.job.softmax_scale,
                {-kMost, kMost, true, "a finite number that f32 can hold"},
                "softmax scale (1/sqrt(head_dim))");
+  flags.number("--softcap", run.job.softcap, kAbove0,
+               "cap of the scaled scores, c tanh(s / c), as in Gemma 2 (none)");
   flags.path("--sink-logits", run.sink_logits,
              "learned sinks, .npy [heads]: exp of one joins each row's sum and no value (not the "
              "first keys, which sink:K of --mask means)");
@@ -277,6 +279,12 @@ Problem config_of(const RunOptions& options, const InputPlan& plan, int world_si
 void check_backend_has(const RunOptions& options, const Problem& config) {
   const AttentionShape& shape = config.shape;
   const std::string name = reported(name_of(options.backend));
+  const bool on_gpus = options.backend == Backend::cuda || options.backend == Backend::nccl;
+  if (config.softcap > 0 && (on_gpus || !my_ring_call().empty() || options.mistaken))
+    contradiction("--softcap",
+                  options.mistaken ? "given with a numeric mistake of --inject"
+                                   : "given with --backend " + name,
+                  "it with --backend cpu or mpi alone");
   if (my_ring_call().empty() && !options.mistaken) return;
   if (config.has_sinks())
     contradiction("--sink-logits",

@@ -4,6 +4,8 @@
 //   P = exp(scale Q K^T - m) / l      dP = dO V^T      dS = P * (dP - delta)
 //   dV += P^T dO      dK += dS^T (scale Q)      dQ += dS K, times scale at the end
 //
+// A softcap c makes c tanh(s / c) of a score s, whose derivative 1 - tanh(s / c)^2 multiplies dS.
+//
 // m and l must be the final ones over all keys of all blocks, because a block's own give a wrong
 // dQ. lse = m + log(l) would do as well, but in f32 its last digit is worth several of P's.
 
@@ -54,16 +56,19 @@ namespace {
 
 // Turn the scores of one tile row into P, and its dP into dS.
 void softmax_backward_row(float* scores, float* dscores, Interval columns, float row_max,
-                          double row_sum, double weight_of_one, float delta) {
+                          double row_sum, double weight_of_one, float delta, double softcap) {
   // With no keys, or only -inf scores, any finite unit gives P = exp(-inf) = 0 instead of NaN.
   const Vector unit = broadcast(row_max == kMinusInfinity<float> ? 0.0f : row_max);
   const Vector weight =
       broadcast(row_sum == 0 ? 0.0f : static_cast<float>(weight_of_one / row_sum));
   const Vector delta_lanes = broadcast(delta);
+  const Vector by_cap = broadcast(softcap > 0 ? static_cast<float>(1 / softcap) : 0.0f);
   for (Index j = columns.first; j < columns.last; j += kVectorWidth) {
-    const Vector p = exp_of(load(scores + j) - unit) * weight;
+    const Vector score = load(scores + j), p = exp_of(score - unit) * weight;
+    Vector ds = p * (load(dscores + j) - delta_lanes);
+    if (softcap > 0) ds *= 1 - score * by_cap * (score * by_cap);
     store(scores + j, p);
-    store(dscores + j, p * (load(dscores + j) - delta_lanes));
+    store(dscores + j, ds);
   }
 }
 
@@ -140,6 +145,7 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
           tile_product<Store::overwrite>(
               {scratch.queries.data(), stride, 1}, scratch.keys_transposed.data() + columns.first,
               kTileKeys, scores + columns.first, kTileKeys, rows.size(), columns.size(), d);
+          if (params.softcap > 0) cap_scores(scores, rows.size(), columns, params.softcap);
           tile_product<Store::overwrite>(
               {scratch.dout.data(), stride_v, 1}, scratch.values_transposed.data() + columns.first,
               kTileKeys, dscores + columns.first, kTileKeys, rows.size(), columns.size(), d_v);
@@ -154,7 +160,7 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
             softmax_backward_row(scores + i * kTileKeys, dscores + i * kTileKeys, columns,
                                  state.row_max[first_row + i], row_sums[i],
                                  weight_unit(row_sums[i], params.seqlen),
-                                 state.delta[first_row + i]);
+                                 state.delta[first_row + i], params.softcap);
             // What a row without keys holds may be infinite, and has no weight.
             if (row_sums[i] == 0) {
               std::fill_n(scores + i * kTileKeys, kTileKeys, 0.0f);

@@ -129,6 +129,7 @@ BlockStats attend_block(const AttentionParams& params, const Region& region, con
                                          scratch.keys_transposed.data() + columns.first, kTileKeys,
                                          scores + columns.first, kTileKeys, rows.size(),
                                          columns.size(), d);
+          if (params.softcap > 0) cap_scores(scores, rows.size(), columns, params.softcap);
           const Index first_row = head * q.rows + rows.first;
           float* const out = state.out_accum + first_row * d_v;
           for (Index i = 0; i < rows.size(); ++i) {

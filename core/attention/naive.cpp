@@ -371,6 +371,7 @@ class NaiveAttention {
  private:
   static constexpr int kForwardProducts = 2, kBackwardProducts = 5;
 
+  T softcap() const { return static_cast<T>(options_.softcap); }
   bool has_sinks() const { return options_.sink_logits != nullptr; }
   // Return the sink of a head, counted through the batch; -inf if there is none.
   T sink_of(Index head) const {
@@ -439,6 +440,7 @@ class NaiveAttention {
                  AlignedVector<T>& memory) const {
     View<T> result = Scratch<T>::view(memory, block);
     multiply_by_transpose(scale_, q.given(block.queries), k.given(block.keys), result);
+    if (const T cap = softcap(); cap > 0) result = cap * (result / cap).array().tanh();
     return result;
   }
 
@@ -487,8 +489,10 @@ class NaiveAttention {
       }
       auto p_row = allowed_part(block, i, p);
       auto ds_row = allowed_part(block, i, ds);
+      ds_row -= dout.row(i).dot(out.row(i));
+      if (const T cap = softcap(); cap > 0) ds_row *= T(1) - (p_row / cap).square();
       p_row = exp_or_zero(p_row - lse[i]);
-      ds_row = p_row * (ds_row - dout.row(i).dot(out.row(i)));
+      ds_row *= p_row;
       block.fill_gaps(i, p.row(i), T(0));
       block.fill_gaps(i, ds.row(i), T(0));
       const T sink_weight = weight_of_sink(sink_of(head), lse[i]);
@@ -527,6 +531,7 @@ class NaiveAttention {
   RowBounder bounder(Index head) const {
     const Index kv_head = head / shape_.group_size();
     return {static_cast<double>(scale_),
+            options_.softcap > 0,
             shape_.seqlen * shape_.group_size(),
             max_of(shape_.head_dim, shape_.value_dim()),
             q_sizes_[head],

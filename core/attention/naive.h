@@ -41,6 +41,7 @@ struct NaiveOptions {
   std::function<void(double)> progress;  // share done, in [0, 1]; called by one thread at a time
   bool with_bounds = false;              // bound the rows' errors; in f64 only
   const float* sink_logits = nullptr;    // [heads], as in AttentionParams
+  double softcap = 0;                    // likewise
 };
 
 // Compute attention in T, which is float or double. A null `dout` means forward only.

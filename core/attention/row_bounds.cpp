@@ -53,11 +53,12 @@ RowSizes::RowSizes(const double* data, Index rows, Index width) : norm(rows), mo
   }
 }
 
-RowBounder::RowBounder(double softmax_scale, Index growing, Index head_dim, const RowSizes& q,
-                       const RowSizes& k, const RowSizes& v)
+RowBounder::RowBounder(double softmax_scale, bool is_capped, Index growing, Index head_dim,
+                       const RowSizes& q, const RowSizes& k, const RowSizes& v)
     : scale_(std::abs(softmax_scale)),
+      is_capped_(is_capped),
       growth_(8 + std::sqrt(static_cast<double>(growing)) / 2),
-      dot_growth_(2 + std::sqrt(static_cast<double>(head_dim)) / 4),
+      dot_growth_((is_capped ? 10 : 2) + std::sqrt(static_cast<double>(head_dim)) / 4),
       q_(q),
       k_(k),
       v_(v) {}
@@ -65,7 +66,7 @@ RowBounder::RowBounder(double softmax_scale, Index growing, Index head_dim, cons
 void RowBounder::forward(Index i, const WeightRow& row, double lse, Index at,
                          RowBounds& bounds) const {
   const Weights p(row.p, row.count), values = part_of(v_.most, row);
-  const double score_size = scale_ * q_.norm[i];
+  const double score_size = size_of_scores(i);
   const Weighted sum = weighted(p, part_of(k_.norm, row), values);
   bounds.out.f32[at] = error_of(sum, score_size, growth_) + kSmallestWeight * values.sum() +
                        kSmallest * static_cast<double>(row.count);
@@ -81,7 +82,7 @@ void RowBounder::backward(Index i, const WeightRow& row, double lse, const RowSi
   const Weights p(row.p, row.count), ds(row.ds, row.count);
   const Weights k_norm = part_of(k_.norm, row), k_most = part_of(k_.most, row),
                 v_norm = part_of(v_.norm, row);
-  const double score_size = scale_ * q_.norm[i], dout_norm = dout.norm[i];
+  const double score_size = size_of_scores(i), dout_norm = dout.norm[i];
   const Weighted sum = weighted(p, k_norm, v_norm);
   const double delta_error = error_of(sum, score_size, growth_);
   const double common = score_size * sum.scores + (std::isfinite(lse) ? std::abs(lse) : 0);
@@ -112,7 +113,7 @@ void RowBounder::backward(Index i, const WeightRow& row, double lse, const RowSi
 void RowBounder::sink(Index i, const WeightRow& row, double weight, double lse,
                       const RowSizes& dout, double delta, double delta_norm, Index at,
                       RowBound& bound) const {
-  const double score_size = scale_ * q_.norm[i];
+  const double score_size = size_of_scores(i);
   const Weighted sum =
       weighted(Weights(row.p, row.count), part_of(k_.norm, row), part_of(v_.norm, row));
   const double common = score_size * sum.scores + (std::isfinite(lse) ? std::abs(lse) : 0);

@@ -22,6 +22,8 @@
 //   dv_j    sum_i w_ij p_ij max|dO_i|
 //   dsink   sum_i p_is |dO_i| (u c V_i + e_i) + w_is p_is |delta_i|, of the sink's weight p_is
 //
+// A softcap, whose tanh and slope are rounded, too, doubles s_ij and adds 8 to c.
+//
 // What scores do to a weight counts as a quarter of it at most, and in out_i and e_i as a quarter of
 // the root of the sum of squares of the terms p_ij v_j: a row whose scores are so large that
 // rounding decides its softmax cannot be called right. Weights below e^-87 may be lost, and of every
@@ -67,7 +69,7 @@ struct WeightRow {
 class RowBounder {
  public:
   // `growing` is the number of rows that the longest sum has.
-  RowBounder(double softmax_scale, Index growing, Index head_dim, const RowSizes& q,
+  RowBounder(double softmax_scale, bool is_capped, Index growing, Index head_dim, const RowSizes& q,
              const RowSizes& k, const RowSizes& v);
 
   // Bound row i of out and lse, into place `at` of their bounds.
@@ -85,7 +87,12 @@ class RowBounder {
             double delta, double delta_norm, Index at, RowBound& bound) const;
 
  private:
-  double scale_, growth_, dot_growth_;
+  // Return |scale| |q_i|, of which and |k_j| the size of a score is made.
+  double size_of_scores(Index i) const { return (is_capped_ ? 2 : 1) * scale_ * q_.norm[i]; }
+
+  double scale_;
+  bool is_capped_;
+  double growth_, dot_growth_;
   const RowSizes &q_, &k_, &v_;
 };
 

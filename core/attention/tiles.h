@@ -62,6 +62,14 @@ struct TileMask {
   }
 };
 
+// Replace the scores of a tile's rows by those that a softcap leaves of them.
+inline void cap_scores(float* scores, Index rows, Interval columns, double softcap) {
+  const auto cap = static_cast<float>(softcap);
+  for (Index i = 0; i < rows; ++i)
+    for (Index j = columns.first; j < columns.last; ++j)
+      scores[i * kTileKeys + j] = cap * std::tanh(scores[i * kTileKeys + j] / cap);
+}
+
 // Write `value` to the columns of row i of a tile, at `row`, that are computed but not allowed.
 inline void fill_outside(float* row, const TileMask& mask, Index i, float value) {
   const Interval computed = mask.vector_columns(), allowed = mask.allowed[i];

@@ -19,6 +19,7 @@ struct AttentionParams : AttentionShape {
   // counts the heads of the whole problem, of which first_head is the first here.
   const float* sink_logits = nullptr;
   Index first_head = 0;
+  double softcap = 0;  // c: a score s counts as c tanh(s / c); 0: as s
 
   // Return the sink of row `i` of a query block with so many rows.
   float sink_of(Index i, Index rows) const {

@@ -170,6 +170,7 @@ RingProblem Problem::ring_problem() const {
                       scheme,
                       numbers,
                       nodes};
+  problem.params.softcap = softcap;
   if (parts_blocks()) problem.parted = parted_blocks(*this, problem);
   return problem;
 }

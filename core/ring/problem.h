@@ -117,6 +117,7 @@ struct Problem {
   DType dtype = DType::f32;
   std::optional<double> softmax_scale = std::nullopt;  // default: 1 / sqrt(head_dim)
   std::vector<float> sink_logits = {};                 // [heads], or empty: no learned sinks
+  double softcap = 0;                                  // of scores, as in AttentionParams
   MaskSpec mask = {};
   PartitionSpec partition = {};  // dealt out before it is used, if it is not a fixed one
   std::optional<PartitionSpec> partition_q =

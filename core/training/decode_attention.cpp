@@ -121,12 +121,17 @@ void DecodeAttention::attend_page(const float* keys, const float* values, Index 
   if (count == 0) return;
   tile_product<Store::overwrite>({q, d, 1}, keys + rows.first, kPage, scores_.data(), kPage, group,
                                  count, d);
-  const auto scale = static_cast<float>(params_.softmax_scale);
+  const auto scale = static_cast<float>(params_.softmax_scale),
+             cap = static_cast<float>(params_.softcap);
   for (Index g = 0; g < group; ++g) {
     float* const scores = scores_.data() + g * kPage;
     float* const out = partial + g * (d_v + 1);
     float largest = row_max_[g];
-    for (Index j = 0; j < count; ++j) largest = std::fmax(largest, scores[j] *= scale);
+    for (Index j = 0; j < count; ++j) {
+      scores[j] *= scale;
+      if (cap > 0) scores[j] = cap * std::tanh(scores[j] / cap);
+      largest = std::fmax(largest, scores[j]);
+    }
     const float factor = rescale_factor(row_max_[g], largest);
     const float largest_or_0 = largest == kMinusInfinity<float> ? 0.0f : largest;
     double sum = 0;

@@ -39,6 +39,7 @@ class ShardsOptions(TypedDict, total=False):
     cu_seqlens: Any
     layout: Layout
     scale: float
+    softcap: float
     mask: str
     dtype: Dtype
     reference: Literal["mine-is-f32", "mine-is-bf16", "mine-is-f16"]
@@ -85,6 +86,7 @@ class RunOptions(Problem, total=False):
     head_dim_v: Size
     layout: Layout
     scale: float
+    softcap: float
     text: PathLike
     random: bool
     seed: int

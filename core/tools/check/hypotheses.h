@@ -71,11 +71,12 @@ struct Knowledge {
   const DealtRows& deal_of(Tensor tensor) const {
     return is_key_side(tensor) || tensor == Tensor::dsink ? deal : query_deal;
   }
-  // Return whether the table of hypotheses is about such a problem: one width, no learned sinks, a query
-  // at each position, which lies where the key does. add_shapes() is about the others.
+  // Return whether the table of hypotheses is about such a problem: one width, no learned sinks, scores
+  // without a cap, a query at each position, which lies where the key does. add_shapes() is about the others.
   bool is_plain() const {
     return problem.shape.value_dim() == width() && problem.sink_logits.empty() &&
-           problem.shape.is_square() && problem.partition.queries.kind == problem.partition.kind &&
+           problem.softcap == 0 && problem.shape.is_square() &&
+           problem.partition.queries.kind == problem.partition.kind &&
            problem.partition.queries.assignment == problem.partition.assignment;
   }
   // Call f(head x rows + position, position) for the rows of all heads that are looked at.

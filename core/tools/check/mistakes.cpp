@@ -126,8 +126,8 @@ const MistakeFacts& facts_of(Mistake mistake) {
        "- "
        "seqlen_q + i, unless you say otherwise; look which corner your kernel's mask begins in."},
       {"softcap",
-       "Scores are capped by cap x tanh(score / cap). Compare with attention that caps them, or "
-       "switch the cap off."},
+       "Scores are capped by cap x tanh(score / cap), or should be and are not. Compare with "
+       "--softcap and without it."},
       {"index-overflow",
        "Positions wrap or end at 2^15 or 2^16. Look for 16-bit indices, and for a limit on the "
        "rows of a launch."},
@@ -156,6 +156,7 @@ NaiveResult<double> oracle_of(const CheckedProblem& problem, const CheckedInputs
                               NaiveOptions options) {
   const AttentionShape& shape = problem.shape;
   options.with_bounds = true;
+  options.softcap = problem.softcap;
   if (!problem.sink_logits.empty()) options.sink_logits = problem.sink_logits.data();
   return naive_attention<double>(shape, problem.mask.for_seqlen(shape.seqlen),
                                  problem.softmax_scale, inputs.q.data(), inputs.k.data(),

@@ -95,7 +95,8 @@ struct CheckedProblem {
   MaskSpec mask;
   double softmax_scale = 1;
   Partitions partition;
-  std::vector<float> sink_logits = {};  // as in Problem
+  std::vector<float> sink_logits = {};  // as in Problem, and the next one
+  double softcap = 0;
 };
 
 // Tensors as in naive.h. An empty dout stands for a forward pass alone.
@@ -106,7 +107,8 @@ struct CheckedInputs {
 // Return the problem of `config`, and the inputs as its dtype stores them; dO is ones if none is
 // given, and empty without a backward pass.
 inline CheckedProblem checked_problem(const Problem& config) {
-  return {config.shape, config.mask, config.scale(), config.partitions(), config.sink_logits};
+  return {config.shape,        config.mask,        config.scale(),
+          config.partitions(), config.sink_logits, config.softcap};
 }
 CheckedInputs stored_inputs(const Problem& config, const AttentionInputs& inputs);
 

@@ -1,6 +1,6 @@
-// The hypotheses where values have a width of their own, heads have learned sinks, or there are fewer
-// queries than keys: the mistakes that only such problems know, and the plainest of a ring. Each is a
-// change of how a query row is computed.
+// The hypotheses where values have a width of their own, heads have learned sinks, scores have a softcap,
+// or there are fewer queries than keys: the mistakes that only such problems know, and the plainest of a
+// ring. Each is a change of how a query row is computed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 struct RowRule {
   Mistake mistake;
   std::string how;
-  std::optional<double> scale = {};
+  std::optional<double> scale = {}, softcap = {};
   std::function<Index(Index query)> position = {};            // where a query stands
   std::function<double(int rank, int owner)> blocks = {};     // how often a block counts
   std::function<double(double blocks_with_keys)> sinks = {};  // how often the sink counts
@@ -38,7 +38,8 @@ class Shapes {
     const Index d = shape_.head_dim, d_v = shape_.value_dim();
     const Index kv_head = head / shape_.group_size(), seqlen = shape_.seqlen;
     const Index position = rule.position ? rule.position(query) : shape_.first_query() + query;
-    const double scale = rule.scale.value_or(known_.problem.softmax_scale);
+    const double scale = rule.scale.value_or(known_.problem.softmax_scale),
+                 cap = rule.softcap.value_or(known_.problem.softcap);
     const double* const q = known_.inputs.q.data() + (head * shape_.queries() + query) * d;
     const int rank = known_.query_deal.places[query].rank;
     const auto key_of = [&](Index j) {
@@ -56,6 +57,7 @@ class Shapes {
         weights[j] = rule.blocks ? rule.blocks(rank, owner) : 1;
         if (weights[j] == 0) continue;
         scores[j] = scale * dot_of(q, key_of(j), d);
+        if (cap > 0) scores[j] = cap * std::tanh(scores[j] / cap);
         met.insert(owner);
       }
     });
@@ -86,7 +88,8 @@ class Shapes {
       if (weights[j] == 0) continue;
       double dp = 0;
       for (Index x = 0; x < d_v; ++x) dp += dout[x] * value_of(j, x);
-      add_to(*guess.dq, scale * weights[j] / sum * (dp - delta), key_of(j));
+      const double slope = cap > 0 ? 1 - std::pow(scores[j] / cap, 2) : 1;
+      add_to(*guess.dq, scale * slope * weights[j] / sum * (dp - delta), key_of(j));
     }
     return guess;
   }
@@ -98,6 +101,7 @@ class Shapes {
       return all.emplace_back(RowRule{mistake, std::move(how)});
     };
     if (!known_.problem.sink_logits.empty()) add_sinks(add);
+    if (known_.problem.softcap > 0) add(Mistake::softcap, "the scores are not capped").softcap = 0;
     if (shape_.value_dim() != shape_.head_dim) add_widths(add);
     if (!shape_.is_square()) add_offsets(add);
     for (const int o : near_numbers(n)) {

@@ -138,8 +138,10 @@ inline BlockwiseRun run_blockwise(const AttentionShape& shape, DType dtype, cons
 // The oracle with the bounds of its rows.
 inline NaiveResult<double> naive_with_bounds(const AttentionShape& shape, const Mask& mask,
                                              double scale, const Tensors<float>& in,
-                                             const std::vector<float>& sinks = {}) {
+                                             const std::vector<float>& sinks = {},
+                                             double softcap = 0) {
   NaiveOptions options;
+  options.softcap = softcap;
   options.with_bounds = true;
   if (!sinks.empty()) options.sink_logits = sinks.data();
   return naive(shape, mask, scale, converted<double>(in), options);

@@ -21,7 +21,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 // naive.h's formulas, one number after the other, in the widest type there is.
 NaiveResult<long double> by_formula(const AttentionShape& shape, const DefinedMask& mask,
                                     double scale, const Tensors<double>& in,
-                                    const std::vector<float>& sinks = {}) {
+                                    const std::vector<float>& sinks = {}, double softcap = 0) {
   using Real = long double;
   const Index s = shape.seqlen, d = shape.head_dim, d_v = shape.value_dim(),
               queries = shape.queries();
@@ -45,13 +45,17 @@ NaiveResult<long double> by_formula(const AttentionShape& shape, const DefinedMa
             sum += Real{x[row * width + c]} * y[(kv_head * s + j) * width + c];
           return sum;
         };
+        const auto score = [&](Index j) {
+          const Real by_scale = scale * dot(in.q, in.k, j);
+          return softcap > 0 ? softcap * std::tanh(by_scale / softcap) : by_scale;
+        };
         std::vector<Real> p(s, 0);
         Real largest = -std::numeric_limits<Real>::infinity(), sum = 0;
         if (!sinks.empty()) largest = sinks[h];
         for (Index j = 0; j < s; ++j)
-          if (mask.allows(i, j)) largest = std::max(largest, scale * dot(in.q, in.k, j));
+          if (mask.allows(i, j)) largest = std::max(largest, score(j));
         for (Index j = 0; j < s; ++j)
-          if (mask.allows(i, j)) sum += p[j] = std::exp(scale * dot(in.q, in.k, j) - largest);
+          if (mask.allows(i, j)) sum += p[j] = std::exp(score(j) - largest);
         const Real sink_weight = sinks.empty() ? Real(0) : std::exp(sinks[h] - largest);
         sum += sink_weight;
         result.lse[row] = largest + std::log(sum);
@@ -63,7 +67,8 @@ NaiveResult<long double> by_formula(const AttentionShape& shape, const DefinedMa
         }
         if (!sinks.empty()) result.dsink[h] -= sink_weight / sum * delta;
         for (Index j = 0; j < s; ++j) {
-          const Real ds = p[j] / sum * (dot(in.dout, in.v, j) - delta) * scale;
+          const Real cosine = std::cosh(softcap > 0 ? scale * dot(in.q, in.k, j) / softcap : 0),
+                     ds = p[j] / sum * (dot(in.dout, in.v, j) - delta) * scale / (cosine * cosine);
           for (Index c = 0; c < d; ++c) {
             const Index at = (kv_head * s + j) * d + c;
             result.dq[row * d + c] += ds * in.k[at];
@@ -131,6 +136,9 @@ TEST(Naive, FollowsTheFormulaForEveryShape) {
           options.sink_logits = sinks.data();
           expect_close(naive(shape, *mask, default_scale(shape), in, options),
                        by_formula(shape, causal, default_scale(shape), in, sinks), 1e-13);
+          options.softcap = 1.25;
+          expect_close(naive(shape, *mask, default_scale(shape), in, options),
+                       by_formula(shape, causal, default_scale(shape), in, sinks, 1.25), 1e-13);
         }
 }
 

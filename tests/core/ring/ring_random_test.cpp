@@ -179,9 +179,10 @@ TEST(RingRandom, AgreesWithTheOracle) {
     const Tensors<float> in = random_tensors(job.shape, static_cast<std::uint64_t>(n), job.dtype);
     for (Index h = 0; n % 3 > 0 && h < job.shape.num_heads; ++h)
       job.sink_logits.push_back(static_cast<float>(draw.between(-30, 50)) / 10.0f);
+    if (n % 4 == 0) job.softcap = static_cast<double>(draw.between(1, 100)) / 8;
     const RingRun run = run_on_threads(job, {in.q, in.k, in.v, in.dout});
-    const NaiveResult<double> right =
-        naive_with_bounds(job.shape, job.mask.for_seqlen(seqlen), job.scale(), in, job.sink_logits);
+    const NaiveResult<double> right = naive_with_bounds(
+        job.shape, job.mask.for_seqlen(seqlen), job.scale(), in, job.sink_logits, job.softcap);
     expect_within_bounds(run.outputs, right, job.shape, job.dtype);
     EXPECT_EQ(run.peak_bytes, run.predicted_bytes);
     expect_sent_as_counted(job, run);

@@ -20,11 +20,12 @@ struct DecodeCase {
   Index prompt = 1;
   std::string mask = "causal";
   std::vector<float> sinks = {};
+  double softcap = 0;
 
   Index generated() const { return shape.seqlen - prompt; }
   AttentionParams params() const {
-    return {shape, DType::f32, default_softmax_scale(shape.head_dim),
-            sinks.empty() ? nullptr : sinks.data()};
+    const float* const logits = sinks.empty() ? nullptr : sinks.data();
+    return {shape, DType::f32, default_softmax_scale(shape.head_dim), logits, 0, softcap};
   }
 };
 
@@ -127,6 +128,7 @@ TEST(DecodeAttention, OfTodaysModelsIsTheOracles) {
         SCOPED_TRACE(testing::Message() << head_dim_v << ", " << largest << ", " << ranks);
         DecodeCase c{{2, 6, 2, 300, 9, head_dim_v}, 290};
         c.mask = ranks == 5 ? "causal+documents:200,93,7" : "causal+window:150";
+        c.softcap = ranks == 2 ? 1.5 : 0;
         c.sinks = {-1, 2, 40, kMinusInfinity<float>, 0, 5};
         Tensors<float> in = random_tensors(c.shape, 9);
         in.dout.clear();
@@ -134,7 +136,7 @@ TEST(DecodeAttention, OfTodaysModelsIsTheOracles) {
         const MaskSpec spec = MaskSpec::parse(c.mask);
         const Mask mask = spec.for_seqlen(300);
         const NaiveResult<double> right =
-            naive_with_bounds(c.shape, mask, c.params().softmax_scale, in, c.sinks);
+            naive_with_bounds(c.shape, mask, c.params().softmax_scale, in, c.sinks, c.softcap);
         const Index heads = 2 * 6;
         for (const auto& rank : decoded(c, PartitionKind::zigzag, ranks, in, mask)) {
           for (Index at = 0; at < heads * 10; ++at) {

@@ -1,5 +1,5 @@
-// Outputs of attention with values of their own width, learned sinks and fewer queries than keys: right
-// ones are right, and the mistakes that only these know are named, by numbers of naive attention.
+// Outputs of attention with values of their own width, learned sinks, a softcap and fewer queries than
+// keys: right ones are right, and the mistakes that only these know are named, by numbers of naive attention.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -78,6 +78,13 @@ TEST(CheckShapes, NamesWhatBecameOfTheSink) {
           weight * made.inputs.v[head / s.group_size() * s.seqlen * s.value_dim() + x];
   }
   made.expect_named(mine, "sink-in-values");
+}
+
+TEST(CheckShapes, NamesAMissingSoftcap) {
+  Made made;
+  made.problem.softcap = 1.5;
+  EXPECT_EQ(made.checked(made.answer(), false).result, CheckResult::exact);
+  made.expect_named(Made().answer(), "softcap");
 }
 
 TEST(CheckShapes, NamesPositionsAndWidths) {
