@@ -12,25 +12,17 @@
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <thread>
 #include <vector>
 
 #include "core/base/error.h"
 #include "tests/core/base/thrown.h"
+#include "tests/temporary_folder.h"
 
 namespace ringscope {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string read(const fs::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
 
 mode_t mode_of(const fs::path& path) {
   struct stat facts {};
@@ -40,12 +32,6 @@ mode_t mode_of(const fs::path& path) {
 
 class AtomicFileTest : public testing::Test {
  protected:
-  AtomicFileTest() {
-    std::string name = testing::TempDir() + "ringscope-XXXXXX";
-    folder_ = ::mkdtemp(name.data());
-  }
-  ~AtomicFileTest() override { fs::remove_all(folder_); }
-
   // Names in the folder, so that a temporary file left behind shows.
   std::vector<std::string> names() const {
     std::vector<std::string> result;
@@ -68,7 +54,8 @@ class AtomicFileTest : public testing::Test {
     return count;
   }
 
-  fs::path folder_;
+  const TemporaryFolder temporary_;
+  const fs::path folder_ = temporary_.path();
 };
 
 TEST_F(AtomicFileTest, AppearsOnCommit) {
@@ -80,11 +67,11 @@ TEST_F(AtomicFileTest, AppearsOnCommit) {
   file.sync();
   EXPECT_FALSE(fs::exists(path));
   file.commit();
-  EXPECT_EQ(read(path), std::string("one t\0o", 7));
+  EXPECT_EQ(contents_of(path), std::string("one t\0o", 7));
   EXPECT_EQ(names(), Names{"a"});
   EXPECT_THROW(file.write("x"), RunError);
   EXPECT_THROW(file.commit(), RunError);
-  EXPECT_EQ(read(path), std::string("one t\0o", 7));
+  EXPECT_EQ(contents_of(path), std::string("one t\0o", 7));
 }
 
 // Of several files that are prepared, the renamings follow each other at once.
@@ -95,7 +82,7 @@ TEST_F(AtomicFileTest, OnceItIsPreparedOnlyItsNameIsMissing) {
         c((folder_ / "c").string());
     for (AtomicFile* file : {&a, &b, &c}) file->write("new");
     for (AtomicFile* file : {&a, &b, &c}) file->prepare();
-    for (const char* name : {"a", "b", "c"}) EXPECT_EQ(read(folder_ / name), "old");
+    for (const char* name : {"a", "b", "c"}) EXPECT_EQ(contents_of(folder_ / name), "old");
     EXPECT_THROW(a.write("x"), RunError);
     EXPECT_THROW(a.prepare(), RunError);
     // Freeing what is replaced takes far longer than renaming, so it waits for both.
@@ -105,9 +92,9 @@ TEST_F(AtomicFileTest, OnceItIsPreparedOnlyItsNameIsMissing) {
     EXPECT_THROW(a.commit(), RunError);
   }
   EXPECT_EQ(held_but_deleted(), 0);
-  EXPECT_EQ(read(folder_ / "a"), "new");
-  EXPECT_EQ(read(folder_ / "b"), "new");
-  EXPECT_EQ(read(folder_ / "c"), "old");
+  EXPECT_EQ(contents_of(folder_ / "a"), "new");
+  EXPECT_EQ(contents_of(folder_ / "b"), "new");
+  EXPECT_EQ(contents_of(folder_ / "c"), "old");
   EXPECT_EQ(names(), (Names{"a", "b", "c"}));
 }
 
@@ -135,7 +122,7 @@ TEST_F(AtomicFileTest, RelativePathsWork) {
   write_file("a", "text");
   require_writable("b");
   fs::current_path(before);
-  EXPECT_EQ(read(folder_ / "a"), "text");
+  EXPECT_EQ(contents_of(folder_ / "a"), "text");
   EXPECT_EQ(names(), Names{"a"});
 }
 
@@ -147,7 +134,7 @@ TEST_F(AtomicFileTest, ModeIsTheOldFilesOrTheUsual) {
   fs::permissions(folder_ / "new", static_cast<fs::perms>(0604));
   write_file((folder_ / "new").string(), "y");
   EXPECT_EQ(mode_of(folder_ / "new"), 0604u);
-  EXPECT_EQ(read(folder_ / "new"), "y");
+  EXPECT_EQ(contents_of(folder_ / "new"), "y");
 }
 
 TEST_F(AtomicFileTest, LinksAreFollowed) {
@@ -158,12 +145,12 @@ TEST_F(AtomicFileTest, LinksAreFollowed) {
   write_file((folder_ / "link2").string(), "new");
   EXPECT_TRUE(fs::is_symlink(folder_ / "link2"));
   EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
-  EXPECT_EQ(read(folder_ / "far" / "target"), "new");
+  EXPECT_EQ(contents_of(folder_ / "far" / "target"), "new");
 
   fs::create_symlink("far/absent", folder_ / "dangling");
   write_file((folder_ / "dangling").string(), "made");
   EXPECT_TRUE(fs::is_symlink(folder_ / "dangling"));
-  EXPECT_EQ(read(folder_ / "far" / "absent"), "made");
+  EXPECT_EQ(contents_of(folder_ / "far" / "absent"), "made");
 
   fs::create_symlink("loop2", folder_ / "loop1");
   fs::create_symlink("loop1", folder_ / "loop2");
@@ -221,7 +208,7 @@ TEST_F(AtomicFileTest, PermissionsAreRespected) {
   EXPECT_EXIT(ask(), testing::ExitedWithCode(0), "");
   fs::permissions(folder_ / "closed", fs::perms::all);
   EXPECT_EQ(names(), (Names{"closed", "read_only"}));
-  EXPECT_EQ(read(folder_ / "read_only"), "new");
+  EXPECT_EQ(contents_of(folder_ / "read_only"), "new");
   ::close(open_read_only);
 }
 
@@ -233,7 +220,7 @@ TEST_F(AtomicFileTest, RequireWritableTouchesNothing) {
   require_writable("/dev/full");
   ASSERT_EQ(::mkfifo((folder_ / "fifo").c_str(), 0600), 0);
   require_writable((folder_ / "fifo").string());  // opening it would wait for a reader
-  EXPECT_EQ(read(folder_ / "file"), "old");
+  EXPECT_EQ(contents_of(folder_ / "file"), "old");
   EXPECT_EQ(fs::last_write_time(folder_ / "file"), time);
   EXPECT_EQ(names(), (Names{"fifo", "file"}));
 }
@@ -273,7 +260,7 @@ TEST_F(AtomicFileTest, FailedWritesLeaveNothing) {
   expect_contains(while_syncing, ": " + path.string() + ": writing failed: ");
   EXPECT_LE(after_first.size(), 2u);  // the old file and, where it needs a name, the second's
   EXPECT_EQ(names(), Names{"a"});
-  EXPECT_EQ(read(path), "old");
+  EXPECT_EQ(contents_of(path), "old");
 }
 
 TEST_F(AtomicFileTest, NothingStaysBehindWhenKilledWhileWriting) {
@@ -303,7 +290,7 @@ TEST_F(AtomicFileTest, FifosAreWrittenTo) {
   const fs::path path = folder_ / "fifo";
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   std::string received;
-  std::thread reader([&] { received = read(path); });
+  std::thread reader([&] { received = contents_of(path); });
   write_file(path.string(), "through the pipe");
   reader.join();
   EXPECT_EQ(received, "through the pipe");

@@ -2,22 +2,18 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "tests/core/base/thrown.h"
+#include "tests/temporary_folder.h"
 
 namespace ringscope {
 namespace {
-
-namespace fs = std::filesystem;
 
 // A file image by hand: version `major`.0, `dict` as it is, then `data` bytes of 0.
 std::string image(const std::string& dict, std::size_t data = 0, int major = 1) {
@@ -49,27 +45,6 @@ template <class T>
 std::string bytes_of_values(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
-
-class TemporaryFile {
- public:
-  TemporaryFile() {
-    std::string name = testing::TempDir() + "ringscope-XXXXXX";
-    const int descriptor = ::mkstemp(name.data());
-    EXPECT_GE(descriptor, 0);
-    ::close(descriptor);
-    path_ = name;
-  }
-  ~TemporaryFile() { fs::remove(path_); }
-  const std::string& path() const { return path_; }
-  void write(const std::string& text) const { std::ofstream(path_, std::ios::binary) << text; }
-  std::string read() const {
-    std::ifstream file(path_, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-
- private:
-  std::string path_;
-};
 
 // As NumPy 2.4 writes numpy.arange(2, dtype='<f4').reshape(1, 1, 2, 1).
 TEST(Npy, ReadsWhatNumpyWrites) {
@@ -252,9 +227,9 @@ TEST(Npy, DoublesTooLargeForFloatsAreCounted) {
   values[199999] = std::numeric_limits<double>::max();
   const std::string text = npy_header({1, 1, 200000, 1}, true) + bytes_of_values(values);
   EXPECT_EQ(parse_npy(text).too_large, 4);
-  const TemporaryFile file;
-  file.write(text);
-  EXPECT_EQ(read_npy(file.path()).too_large, 4);
+  const TemporaryFolder folder;
+  folder.write("a.npy", text);
+  EXPECT_EQ(read_npy(folder.path("a.npy")).too_large, 4);
 }
 
 TEST(Npy, DoublesAreRounded) {
@@ -288,23 +263,24 @@ TEST(Npy, HeadersAreAligned) {
 
 // Sizes around the pieces in which files are read and written.
 TEST(Npy, FilesRoundTrip) {
-  const TemporaryFile file;
+  const TemporaryFolder folder;
+  const std::string path = folder.path("a.npy");
   for (const Index rows : {1, 65535, 65536, 65537, 131071, 131072, 131073, 300000})
     for (const bool f64 : {false, true}) {
       std::vector<float> values(static_cast<std::size_t>(rows));
       for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) / 3;
-      write_npy(file.path(), {1, 1, rows, 1}, values.data(), f64);
-      EXPECT_EQ(read_npy_header(file.path()).shape[2], rows);
-      const NpyArray array = read_npy(file.path());
+      write_npy(path, {1, 1, rows, 1}, values.data(), f64);
+      EXPECT_EQ(read_npy_header(path).shape[2], rows);
+      const NpyArray array = read_npy(path);
       EXPECT_EQ(array.was_f64, f64);
       EXPECT_EQ(array.shape, (std::array<Index, 4>{1, 1, rows, 1}));
       ASSERT_EQ(array.values, values);
-      ASSERT_EQ(parse_npy(file.read()).values, values);
+      ASSERT_EQ(parse_npy(contents_of(path)).values, values);
     }
 }
 
 TEST(Npy, FileErrorsNameThePath) {
-  const TemporaryFile file;
+  const TemporaryFolder folder;
   const auto expect_error = [](const std::string& path, const std::string& part) {
     for (const bool whole : {false, true}) {
       const std::string found =
@@ -314,15 +290,14 @@ TEST(Npy, FileErrorsNameThePath) {
     }
   };
   expect_error("", "No such file");
-  expect_error(file.path() + "-absent", "No such file");
-  expect_error(testing::TempDir(), "is a directory");
+  expect_error(folder.path("absent"), "No such file");
+  expect_error(folder.path(), "is a directory");
   expect_error("/dev/null", "not a regular file");
-  const std::string fifo = file.path() + "-fifo";
+  const std::string fifo = folder.path("fifo");
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   expect_error(fifo, "not a regular file");
-  fs::remove(fifo);
-  file.write(image(dict_of("'<f4'", "(1, 1, 2, 1)"), 7));
-  expect_error(file.path(), "truncated");
+  folder.write("short", image(dict_of("'<f4'", "(1, 1, 2, 1)"), 7));
+  expect_error(folder.path("short"), "truncated");
 }
 
 TEST(NpyIntegers, OfAllWidths) {

@@ -1,18 +1,15 @@
 // The scanner and RapidJSON come to the same verdict on the same text.
 #include "core/trace/json_reader.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidjson/memorystream.h>
 #include <rapidjson/reader.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <random>
 
 #include "tests/core/trace/trace_text.h"
+#include "tests/temporary_folder.h"
 
 namespace ringscope {
 namespace {
@@ -165,10 +162,9 @@ constexpr std::size_t kPackedBytes = sizeof kPacked - 1;
 
 // The text of a file with these bytes, read in pieces of `size`.
 std::string unpacked(std::string_view bytes, std::size_t size) {
-  const std::string path = testing::TempDir() + fmt::format("ringscope_packed_{}", getpid());
-  std::ofstream(path, std::ios::binary) << bytes;
-  const InputFile file(path, "text");
-  std::filesystem::remove(path);
+  const TemporaryFolder folder;
+  folder.write("text", std::string(bytes));
+  const InputFile file(folder.path("text"), "text");
   FileSource source(file);
   std::string text;
   std::vector<char> piece(size);

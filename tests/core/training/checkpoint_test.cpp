@@ -7,9 +7,6 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <new>
 #include <stdexcept>
 #include <tuple>
@@ -18,16 +15,14 @@
 #include "core/training/checkpoint.h"
 #include "tests/core/base/thrown.h"
 #include "tests/core/training/train_case.h"
+#include "tests/temporary_folder.h"
 
 namespace ringscope {
 namespace {
 
 class CheckpointTest : public testing::Test {
  protected:
-  CheckpointTest()
-      : folder_(std::filesystem::temp_directory_path() /
-                ("ringscope_checkpoint_" + std::to_string(::getpid()))) {
-    std::filesystem::create_directory(folder_);
+  CheckpointTest() {
     checkpoint_.settings = small_settings();
     checkpoint_.step = 12;
     const auto size = static_cast<std::size_t>(ModelWeights(small_settings().shape).layout.size());
@@ -35,19 +30,12 @@ class CheckpointTest : public testing::Test {
       (i < size ? checkpoint_.values : checkpoint_.moments)
           .push_back(static_cast<float>(unit_interval(random_bits(1, 1, i)) - 0.5));
   }
-  ~CheckpointTest() override { std::filesystem::remove_all(folder_); }
 
-  std::string path() const { return folder_ / "model.ckpt"; }
+  std::string path() const { return folder_.path("model.ckpt"); }
+  std::string bytes() const { return contents_of(path()); }
+  void write(const std::string& bytes) const { folder_.write("model.ckpt", bytes); }
 
-  std::string bytes() const {
-    std::ifstream file(path(), std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-  void write(const std::string& bytes) const {
-    std::ofstream(path(), std::ios::binary).write(bytes.data(), std::ssize(bytes));
-  }
-
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
   Checkpoint checkpoint_;
 };
 
@@ -122,7 +110,7 @@ TEST_F(CheckpointTest, WhatIsNoneIsRefusedByName) {
   std::filesystem::create_directory(path());
   expect_contains(complaint(), "directory");
   EXPECT_THROW(save_checkpoint(path(), checkpoint_), InputError);
-  EXPECT_THROW(save_checkpoint(folder_ / "none" / "model.ckpt", checkpoint_), InputError);
+  EXPECT_THROW(save_checkpoint(folder_.path("none/model.ckpt"), checkpoint_), InputError);
 }
 
 // ---
@@ -169,10 +157,8 @@ Shared& shared_memory() {
 // Two ranks are two threads: the kill finds one of them saving, the other one in its next step.
 TEST(KilledWhileSaving, LeavesACheckpointFromWhichTrainingGoesOnBitForBit) {
   const Deal deal{PartitionKind::zigzag, 2};
-  const auto folder =
-      std::filesystem::temp_directory_path() / ("ringscope_killed_" + std::to_string(::getpid()));
-  std::filesystem::create_directory(folder);
-  const std::string path = folder / "model.ckpt";
+  const TemporaryFolder folder;
+  const std::string path = folder.path("model.ckpt");
   Shared& shared = shared_memory();
 
   save_checkpoint(path, train_on_threads({small_settings(), deal}, small_text()).end);
@@ -213,7 +199,6 @@ TEST(KilledWhileSaving, LeavesACheckpointFromWhichTrainingGoesOnBitForBit) {
   EXPECT_EQ(disturbed.moments, undisturbed.moments);
 
   ::munmap(&shared, sizeof shared);
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -2,15 +2,13 @@
 #include "core/tools/cost/hardware.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
 #include <tuple>
 
 #include "core/base/error.h"
 #include "core/tools/cost/time.h"
 #include "tests/core/base/thrown.h"
+#include "tests/temporary_folder.h"
 
 namespace ringscope {
 namespace {
@@ -117,17 +115,18 @@ TEST(Hardware, RefusesBadTables) {
 }
 
 TEST(Hardware, FindsEntriesOfFiles) {
-  const std::string path = testing::TempDir() + "ringscope_table_" + std::to_string(::getpid());
-  std::ofstream(path) << "gpu one\ntflops_f32 1\nmemory_gb 1\n"
-                         "link slow\ngb_per_s 1\nlink fast\ngb_per_s 2\n";
+  const TemporaryFolder folder;
+  folder.write("table",
+               "gpu one\ntflops_f32 1\nmemory_gb 1\n"
+               "link slow\ngb_per_s 1\nlink fast\ngb_per_s 2\n");
+  const std::string path = folder.path("table");
   EXPECT_EQ(find_gpu(path).name, "one");
   EXPECT_EQ(find_gpu(path + ":ONE").name, "one");
   EXPECT_EQ(find_link(path + ":fast").bytes_per_s, 2e9);
   EXPECT_THROW(find_link(path), InputError);  // which of the two?
   EXPECT_THROW(find_gpu(path + ":two"), InputError);
   EXPECT_THROW(find_gpu("no such thing"), InputError);
-  EXPECT_THROW(find_gpu(testing::TempDir()), InputError);
-  std::filesystem::remove(path);
+  EXPECT_THROW(find_gpu(folder.path()), InputError);
 }
 
 }  // namespace

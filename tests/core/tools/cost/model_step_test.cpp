@@ -6,9 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
 #include <initializer_list>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,6 +14,7 @@
 
 #include "core/tools/cost/time.h"
 #include "tests/core/base/thrown.h"
+#include "tests/temporary_folder.h"
 
 namespace ringscope {
 namespace model_step_test {
@@ -296,10 +295,7 @@ void expect_published(const std::string& what, double published, double ours) {
   const double ratio = ours / published;
   EXPECT_LE(std::abs(ratio - 1), 0.1) << what;
   if (what.empty()) return;  // not on the page
-  static const std::string page = [] {
-    std::ifstream file(RINGSCOPE_SOURCE_DIR "/bench/README.md");
-    return std::string(std::istreambuf_iterator<char>(file), {});
-  }();
+  static const std::string page = contents_of(RINGSCOPE_SOURCE_DIR "/bench/README.md");
   expect_contains(page, fmt::format("| {} | {:.1f} | {:.1f} | {:.2f} |", what, published / kGiB,
                                     ours / kGiB, ratio));
 }
