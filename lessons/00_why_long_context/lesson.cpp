@@ -121,12 +121,13 @@ void lesson_00(Page& page) {
   //
   // ## What exactness costs
   //
-  // Real models have many layers, and heads in each that attend side by side (lesson 1). Say 32 layers
-  // of 32 query heads and 8 KV heads (heads of keys and values, K and V: lesson 10), of 128 numbers in
-  // bf16, two bytes each, and S tokens, parts of words, each of which sees itself and those before it: a
-  // causal mask (7). The model keeps K and V of every token, and computes 4 · 128 operations for every
-  // pair and head (12). On H100s, which are GPUs, at the share of their peak that attention reaches, it
-  // takes these times if work is shared evenly and what is sent hides behind the computing (8, 12):
+  // Real models have many layers, and heads in each that attend side by side (lesson 1). Say that a model
+  // has 32 layers of 32 query heads and 8 KV heads (heads of keys and values, K and V: lesson 10). A head
+  // has 128 numbers in bf16, two bytes each. The S tokens are parts of words, and each sees itself and
+  // those before it: a causal mask (7). The model keeps K and V of every token, and computes 4 · 128
+  // operations for every pair and head (12). The table has its times on H100s, which are GPUs, at the
+  // share of their peak that attention reaches. It assumes that work is shared evenly, and that what is
+  // sent hides behind the computing (8, 12):
   const Gpu gpu = find_gpu("H100");
   const auto cache = [](double tokens) { return 32 * tokens * 8 * 2 * 128 * 2; };
   const auto hours = [&](double tokens) {
