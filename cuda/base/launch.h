@@ -22,6 +22,7 @@ struct LaunchShape {
   dim3 grid;
   dim3 block;
   std::size_t shared_bytes = 0;
+  bool cooperative = false;  // all blocks run at once, or the launch fails
 };
 
 // Let a kernel have `bytes` bytes of dynamic shared memory on the current device. Calls the runtime
@@ -55,6 +56,11 @@ void launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_
   config.blockDim = shape.block;
   config.dynamicSmemBytes = shape.shared_bytes;
   config.stream = stream;
+  cudaLaunchAttribute together{};
+  together.id = cudaLaunchAttributeCooperative;
+  together.val.cooperative = 1;
+  config.attrs = &together;
+  config.numAttrs = shape.cooperative ? 1 : 0;
   RINGSCOPE_CUDA(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...));
 }
 

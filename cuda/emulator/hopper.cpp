@@ -177,21 +177,58 @@ void fence_proxy_async() {
   mine.stored.clear();
 }
 
+namespace {
+
+// Of the running thread, or null when it has used none of Hopper's features.
+HopperThread* hopper_thread_if_any() { return dynamic_cast<HopperThread*>(thread_state().get()); }
+
+void check_turn_may_pass() {
+  const HopperThread* const mine = hopper_thread_if_any();
+  if (mine != nullptr && !mine->writes.empty())
+    throw ModelError("passes a turn before its bulk writes have ended");
+}
+
+void check_fenced_since_turn() {
+  if (hopper_thread().took_turn)
+    throw ModelError("a copy without a fence_proxy_async_global since its thread awaited a turn");
+}
+
+void check_bulk(const void* in_shared, const void* in_device, std::uint32_t bytes) {
+  if (bytes % 16 != 0 || reinterpret_cast<std::uintptr_t>(in_device) % 16 != 0)
+    throw ModelError(fmt::format("a bulk copy of {} bytes: whole units of 16 bytes", bytes));
+  check_shared(in_shared, bytes, 16, "a bulk copy");
+  check_fenced_since_turn();
+}
+
+void check_copied_box(const void* to, const TensorMap& map, int rank) {
+  if (map.address == nullptr || map.rank != rank)
+    throw ModelError(fmt::format("a {}-D copy by a tensor map of {} dimensions", rank, map.rank));
+  auto bytes = static_cast<std::size_t>(map.stride_bytes[0]);
+  for (const int extent : map.box) bytes *= static_cast<std::size_t>(extent);
+  check_shared(to, bytes, 128, "a copied box");
+}
+
+}  // namespace
+
 void await_turn(const int* turn, int value) {
   wait_until("a turn", [turn, value] { return *turn == value; });
+  if (HopperThread* const mine = hopper_thread_if_any()) mine->took_turn = true;
 }
 
 void pass_turn(int* turn, int value) {
-  const auto* const mine = dynamic_cast<const HopperThread*>(thread_state().get());
-  if (mine != nullptr && !mine->adds.empty())
-    throw ModelError("passes a turn before its bulk additions have ended");
+  check_turn_may_pass();
   *turn = value;
 }
 
+void count_at_turn(int* turn) {
+  check_turn_may_pass();
+  ++*turn;
+}
+
+void fence_proxy_async_global() { hopper_thread().took_turn = false; }
+
 void bulk_load(void* to, const void* from, std::uint32_t bytes, std::uint64_t* object) {
-  if (bytes % 16 != 0 || reinterpret_cast<std::uintptr_t>(from) % 16 != 0)
-    throw ModelError(fmt::format("a bulk copy of {} bytes: whole units of 16 bytes", bytes));
-  check_shared(to, bytes, 16, "a bulk copy");
+  check_bulk(to, from, bytes);
   check_copies_to(object);
   auto* const place = static_cast<unsigned char*>(to);
   defer([block = hopper_thread().block, place, from, bytes, object] {
@@ -201,65 +238,75 @@ void bulk_load(void* to, const void* from, std::uint32_t bytes, std::uint64_t* o
   });
 }
 
-static void check_copied_box(const void* to, const TensorMap& map, int rank) {
-  if (map.address == nullptr || map.rank != rank)
-    throw ModelError(fmt::format("a {}-D copy by a tensor map of {} dimensions", rank, map.rank));
-  auto bytes = static_cast<std::size_t>(map.stride_bytes[0]);
-  for (const int extent : map.box) bytes *= static_cast<std::size_t>(extent);
-  check_shared(to, bytes, 128, "a copied box");
-}
-
 void tma_store(const TensorMap& map, const void* from, const std::array<int, 4>& at, bool adds) {
   check_copied_box(from, map, 4);
   if (map.stride_bytes[0] != sizeof(float))
     throw ModelError("an addition of other values than f32");
   HopperThread& mine = hopper_thread();
-  mine.open_adds.push_back(
-      std::make_shared<BulkAdd>(BulkAdd{mine.block, map, at, shared_address(from), adds}));
+  const std::uint32_t begin = shared_address(from);
+  const auto values = std::make_shared<std::vector<float>>();
+  const auto read = [=, block = mine.block] {
+    for_each_element(map, at, begin, [&](const unsigned char*, std::uint32_t place) {
+      std::memcpy(&values->emplace_back(), block->async_view.data() + place, sizeof(float));
+    });
+  };
+  const auto write = [=] {
+    auto value = values->begin();
+    for_each_element(map, at, begin, [&](const unsigned char* to, std::uint32_t) {
+      if (to) {
+        float& sum = *reinterpret_cast<float*>(const_cast<unsigned char*>(to));
+        sum = adds ? sum + *value : *value;
+      }
+      ++value;
+    });
+  };
+  mine.open_writes.push_back(std::make_shared<BulkWrite>(BulkWrite{read, write}));
+}
+
+void bulk_store(void* to, const void* from, std::uint32_t bytes) {
+  check_bulk(from, to, bytes);
+  HopperThread& mine = hopper_thread();
+  const auto begin = static_cast<const unsigned char*>(from) - shared_bytes();
+  const auto values = std::make_shared<std::vector<unsigned char>>(bytes);
+  const auto read = [=, block = mine.block] {
+    std::memcpy(values->data(), block->async_view.data() + begin, bytes);
+  };
+  const auto store = [=] { std::memcpy(to, values->data(), bytes); };
+  mine.open_writes.push_back(std::make_shared<BulkWrite>(BulkWrite{read, store}));
 }
 
 void bulk_commit() {
   HopperThread& mine = hopper_thread();
-  for (const std::shared_ptr<BulkAdd>& add : mine.open_adds) {
-    mine.adds.push_back(add);
-    defer([add] {
-      for_each_element(add->map, add->at, add->from,
-                       [&](const unsigned char*, std::uint32_t place) {
-                         std::memcpy(&add->values.emplace_back(),
-                                     add->block->async_view.data() + place, sizeof(float));
-                       });
-      add->was_read = true;
-      defer([add] {
-        auto value = add->values.begin();
-        for_each_element(add->map, add->at, add->from, [&](const unsigned char* to, std::uint32_t) {
-          if (to) {
-            float& sum = *reinterpret_cast<float*>(const_cast<unsigned char*>(to));
-            sum = add->adds ? sum + *value : *value;
-          }
-          ++value;
-        });
-        add->was_added = true;
+  for (const std::shared_ptr<BulkWrite>& each : mine.open_writes) {
+    mine.writes.push_back(each);
+    defer([each] {
+      each->read();
+      each->was_read = true;
+      defer([each] {
+        each->write();
+        each->was_written = true;
       });
     });
   }
-  mine.open_adds.clear();
+  mine.open_writes.clear();
 }
 
 void bulk_wait(bool only_read) {
-  std::vector<std::shared_ptr<BulkAdd>>& adds = hopper_thread().adds;
-  wait_until("bulk additions", [&adds, only_read] {
-    return std::all_of(adds.begin(), adds.end(), [only_read](const auto& add) {
-      return only_read ? add->was_read : add->was_added;
+  std::vector<std::shared_ptr<BulkWrite>>& writes = hopper_thread().writes;
+  wait_until("bulk writes", [&writes, only_read] {
+    return std::all_of(writes.begin(), writes.end(), [only_read](const auto& each) {
+      return only_read ? each->was_read : each->was_written;
     });
   });
-  for (const auto& add : adds) add->was_awaited = true;
-  if (!only_read) adds.clear();
+  for (const auto& each : writes) each->was_awaited = true;
+  if (!only_read) writes.clear();
 }
 
 void tma_load(void* to, const TensorMap& map, const std::array<int, 4>& at, int rank,
               std::uint64_t* object) {
   check_copied_box(to, map, rank);
   check_copies_to(object);
+  check_fenced_since_turn();
   const Copy copy{hopper_thread().block, shared_address(to), map, at, object};
   defer([copy] { copy.perform(); });
 }
@@ -439,10 +486,10 @@ void perform(HopperThread& mine, const Products& products) {
 void HopperThread::end() {
   if (!open.empty()) throw ModelError("ends with wgmma products that it did not commit");
   if (!groups.empty()) throw ModelError("ends with wgmma products that it did not wait for");
-  // What was read is added in any case.
-  if (!open_adds.empty() ||
-      !std::all_of(adds.begin(), adds.end(), [](const auto& add) { return add->was_awaited; }))
-    throw ModelError("ends with bulk additions that it did not wait for");
+  // What was read is written in any case.
+  if (!open_writes.empty() || !std::all_of(writes.begin(), writes.end(),
+                                           [](const auto& each) { return each->was_awaited; }))
+    throw ModelError("ends with bulk writes that it did not wait for");
 }
 
 HopperThread& hopper_thread() {

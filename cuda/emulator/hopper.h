@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <set>
 #include <utility>
@@ -43,16 +44,21 @@ void tma_load(void* to, const TensorMap& map, const std::array<int, 4>& at, int 
 // Copy `bytes` bytes, a multiple of 16, from device memory, as tma_load does.
 void bulk_load(void* to, const void* from, std::uint32_t bytes, std::uint64_t* object);
 
-// Add a box of f32 in shared memory to device memory, or store it there. Once it is committed, the
-// schedule reads it and, later, adds it; the waits are for either, of all that the thread committed.
+// Add a box of f32 in shared memory to device memory, or store it there, or store `bytes` bytes, a
+// multiple of 16. Once it is committed, the schedule reads it and, later, writes it; the waits are
+// for either, of all that the thread committed.
 void tma_store(const TensorMap& map, const void* from, const std::array<int, 4>& at, bool adds);
+void bulk_store(void* to, const void* from, std::uint32_t bytes);
 void bulk_commit();
 void bulk_wait(bool only_read);
 
 // Wait until *turn is `value`. What passes it on is a block that has begun, or another warp.
 void await_turn(const int* turn, int value);
-// Set *turn. The thread must have awaited the bulk additions that it committed.
+// Set *turn, or add 1 to it. The thread must have awaited the bulk writes that it committed.
 void pass_turn(int* turn, int value);
+void count_at_turn(int* turn);
+// A thread that has awaited a turn copies from and to device memory only after it.
+void fence_proxy_async_global();
 
 // One product as one thread sees it. d has columns / 2 accumulators; a has 4 registers, or is null
 // when A comes from shared memory. Both must live until the product has been waited for.
@@ -95,15 +101,10 @@ struct HopperBlock {
   std::set<const std::uint64_t*> known_barriers;  // to the copy engine
 };
 
-// A box on its way from shared to device memory.
-struct BulkAdd {
-  std::shared_ptr<HopperBlock> block;
-  TensorMap map;
-  std::array<int, 4> at;
-  std::uint32_t from;  // shared address
-  bool adds;
-  std::vector<float> values = {};
-  bool was_read = false, was_added = false;
+// What is on its way from shared to device memory.
+struct BulkWrite {
+  std::function<void()> read, write;
+  bool was_read = false, was_written = false;
   bool was_awaited = false;  // its thread has waited for either
 };
 
@@ -113,10 +114,11 @@ class HopperThread final : public ThreadState {
   void end() override;
 
   std::shared_ptr<HopperBlock> block;
-  bool fenced = false;  // a wgmma_fence came since the last wait
+  bool fenced = false;     // a wgmma_fence came since the last wait
+  bool took_turn = false;  // and no fence_proxy_async_global came since
   std::vector<std::pair<std::size_t, std::size_t>> stored;  // for others, unfenced: place, bytes
   std::vector<const std::uint64_t*> made_barriers;          // unfenced
-  std::vector<std::shared_ptr<BulkAdd>> open_adds, adds;    // not committed; committed
+  std::vector<std::shared_ptr<BulkWrite>> open_writes, writes;  // not committed; committed
   std::vector<WgmmaProduct> open;
   std::deque<std::vector<WgmmaProduct>> groups;  // committed, oldest first; empty when done
 };

@@ -214,12 +214,19 @@ cudaError_t enqueue_kernel(const cudaLaunchConfig_t& config, const void* functio
                            fmt::format("launch with {} bytes of shared memory, {} are allowed (see "
                                        "cudaFuncSetAttribute)",
                                        shared, allowed));
+    // One block with so much shared memory, or so many threads, at a time on each multiprocessor.
+    const bool together = config.numAttrs > 0 && config.attrs->val.cooperative != 0;
+    if (together && std::uint64_t{grid.x} * grid.y * grid.z > kMultiprocessors)
+      return device.refuse(cudaErrorCooperativeLaunchTooLarge,
+                           fmt::format("a cooperative launch of {} x {} x {} blocks on {} "
+                                       "multiprocessors",
+                                       grid.x, grid.y, grid.z, kMultiprocessors));
     Operation operation;
     operation.name = "kernel";
     operation.is_kernel = true;
     for (std::uintptr_t word : words) operation.names.push_back({word, 1});
-    operation.run = [grid, block, shared, kernel = std::move(body)] {
-      run_grid(grid, block, shared, kernel);
+    operation.run = [grid, block, shared, together, kernel = std::move(body)] {
+      run_grid(grid, block, shared, kernel, together);
     };
     device.enqueue(config.stream, std::move(operation));
     return cudaSuccess;

@@ -14,22 +14,23 @@
 #include "cuda/emulator/builtin.h"
 
 // FORM(name, number, text): errors that the model returns, in CUDA's wording.
-#define RINGSCOPE_CUDA_ERRORS(FORM)                                                   \
-  FORM(cudaSuccess, 0, "no error")                                                    \
-  FORM(cudaErrorInvalidValue, 1, "invalid argument")                                  \
-  FORM(cudaErrorMemoryAllocation, 2, "out of memory")                                 \
-  FORM(cudaErrorInvalidConfiguration, 9, "invalid configuration argument")            \
-  FORM(cudaErrorInsufficientDriver, 35,                                               \
-       "CUDA driver version is insufficient for CUDA runtime version")                \
-  FORM(cudaErrorNoDevice, 100, "no CUDA-capable device is detected")                  \
-  FORM(cudaErrorInvalidDevice, 101, "invalid device ordinal")                         \
-  FORM(cudaErrorInvalidResourceHandle, 400, "invalid resource handle")                \
-  FORM(cudaErrorNotReady, 600, "device not ready")                                    \
-  FORM(cudaErrorIllegalAddress, 700, "an illegal memory access was encountered")      \
-  FORM(cudaErrorLaunchOutOfResources, 701, "too many resources requested for launch") \
-  FORM(cudaErrorPeerAccessAlreadyEnabled, 704, "peer access is already enabled")      \
-  FORM(cudaErrorTooManyPeers, 711, "peer access to no more devices")                  \
-  FORM(cudaErrorLaunchFailure, 719, "unspecified launch failure")                     \
+#define RINGSCOPE_CUDA_ERRORS(FORM)                                                      \
+  FORM(cudaSuccess, 0, "no error")                                                       \
+  FORM(cudaErrorInvalidValue, 1, "invalid argument")                                     \
+  FORM(cudaErrorMemoryAllocation, 2, "out of memory")                                    \
+  FORM(cudaErrorInvalidConfiguration, 9, "invalid configuration argument")               \
+  FORM(cudaErrorInsufficientDriver, 35,                                                  \
+       "CUDA driver version is insufficient for CUDA runtime version")                   \
+  FORM(cudaErrorNoDevice, 100, "no CUDA-capable device is detected")                     \
+  FORM(cudaErrorInvalidDevice, 101, "invalid device ordinal")                            \
+  FORM(cudaErrorInvalidResourceHandle, 400, "invalid resource handle")                   \
+  FORM(cudaErrorNotReady, 600, "device not ready")                                       \
+  FORM(cudaErrorIllegalAddress, 700, "an illegal memory access was encountered")         \
+  FORM(cudaErrorLaunchOutOfResources, 701, "too many resources requested for launch")    \
+  FORM(cudaErrorPeerAccessAlreadyEnabled, 704, "peer access is already enabled")         \
+  FORM(cudaErrorTooManyPeers, 711, "peer access to no more devices")                     \
+  FORM(cudaErrorLaunchFailure, 719, "unspecified launch failure")                        \
+  FORM(cudaErrorCooperativeLaunchTooLarge, 720, "too many blocks in cooperative launch") \
   FORM(cudaErrorUnknown, 999, "unknown error")
 
 enum cudaError {
@@ -62,11 +63,22 @@ enum cudaFuncAttribute {
   cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
 };
 
+enum cudaLaunchAttributeID { cudaLaunchAttributeCooperative = 2 };
+union cudaLaunchAttributeValue {
+  int cooperative;
+};
+struct cudaLaunchAttribute {
+  cudaLaunchAttributeID id;
+  cudaLaunchAttributeValue val;
+};
+
 struct cudaLaunchConfig_t {
   dim3 gridDim;
   dim3 blockDim;
   std::size_t dynamicSmemBytes = 0;
   cudaStream_t stream = nullptr;
+  cudaLaunchAttribute* attrs = nullptr;
+  unsigned numAttrs = 0;
 };
 
 const char* cudaGetErrorName(cudaError_t error);

@@ -101,8 +101,8 @@ static void run_blocks(std::vector<std::unique_ptr<Block>>& resident, dim3 grid,
   }
 }
 
-void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes,
-              const std::function<void()>& kernel) {
+void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& kernel,
+              bool cooperative) {
   if (running != nullptr) throw ModelError("a kernel cannot start a kernel");
   if (const std::string wrong = wrong_shape(grid, block); !wrong.empty()) throw ModelError(wrong);
   const Schedule schedule = current_schedule();
@@ -118,6 +118,7 @@ void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes,
       std::swap(numbers[n - 1], numbers[random.below(n)]);
     at_once = std::min(kBlocksAtOnce, numbers.size());
   }
+  if (cooperative) at_once = numbers.size();
   Clocks clocks{};
   std::vector<std::unique_ptr<Block>> resident;
   while (resident.size() < at_once)

@@ -47,8 +47,10 @@ std::string wrong_shape(dim3 grid, dim3 block);
 
 // Run kernel() once per thread. Several OS threads may run grids at once; a kernel cannot start
 // one. Once all threads are unwound, throws what the first failing one threw (a ModelError gets
-// block and thread as prefix). Throws ModelError for faults that the model finds.
-void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& kernel);
+// block and thread as prefix). Throws ModelError for faults that the model finds. Blocks of a
+// cooperative grid live all at once, whatever the schedule.
+void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& kernel,
+              bool cooperative = false);
 
 // The rest is for kernels, and throws ModelError elsewhere.
 

@@ -14,6 +14,7 @@
 #include "cuda/base/tensor_map.h"
 #include "cuda/emulator/simt.h"
 #include "cuda/ptx/barrier.h"
+#include "cuda/ptx/handover.h"
 #include "cuda/ptx/registers.h"
 #include "cuda/ptx/tma.h"
 #include "cuda/ptx/wgmma.h"
@@ -181,8 +182,40 @@ TEST_P(HopperModel, AdditionsMisused) {
   expect_complaint("", 1, add(map, 0, true, true));
   expect_complaint("not a multiple of 128", 1, add(map, 64, true, true));
   expect_complaint("other values than f32", 1, add(halves, 0, true, true));
-  expect_complaint("ends with bulk additions", 1, add(map, 0, false, true));
-  expect_complaint("ends with bulk additions", 1, add(map, 0, true, false));
+  expect_complaint("ends with bulk writes", 1, add(map, 0, false, true));
+  expect_complaint("ends with bulk writes", 1, add(map, 0, true, false));
+}
+
+// One thread stores what it loaded, tells another block so, and reads it back.
+TEST_P(HopperModel, MemoryHandedOver) {
+  alignas(16) std::array<float, 8> from{1, 2, 3, 4}, to{};
+  int turn = 0;
+  const auto hand_over = [&](bool wait, bool fence) {
+    return [&, wait, fence] {
+      auto& full = shared_at<ptx::Barrier>(0);
+      init_one(full, 1);
+      ptx::barrier_arrive_expecting(full, 16);
+      ptx::bulk_load(&shared_at<float>(1024), from.data(), 16, full);
+      ptx::barrier_wait(full, 0);
+      ptx::bulk_store(to.data(), &shared_at<float>(1024), 16);
+      EXPECT_EQ(to[3], 0);
+      ptx::bulk_commit();
+      if (wait) ptx::bulk_wait();
+      ptx::count_memory_turn(&turn);
+      EXPECT_EQ(to[3], 4);
+      ptx::await_memory_turn(&turn, 1);
+      if (fence) ptx::fence_proxy_async_global();
+      ptx::barrier_arrive_expecting(full, 16);
+      ptx::bulk_load(&shared_at<float>(1024), to.data(), 16, full);
+      ptx::barrier_wait(full, 1);
+      to[3] = 0;
+      turn = 0;
+    };
+  };
+  expect_complaint("", 1, hand_over(true, true));
+  expect_complaint("before its bulk writes have ended", 1, hand_over(false, true));
+  to[3] = 0;
+  expect_complaint("without a fence_proxy_async_global", 1, hand_over(true, false));
 }
 
 // One product, 64 x kColumns x 16, with operands of small whole numbers, so that sums are exact.
