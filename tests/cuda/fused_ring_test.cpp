@@ -124,6 +124,23 @@ TEST(FusedRing, SameBitsInAnyOrderOfThreads) {
       expect_right({{1, 1, 1, 6 * 140, 64}, "full", "striped", 6, blocks}, schedule);
 }
 
+TEST(FusedRing, GivesTheBitsOfTheRingWithALoopOnTheHost) {
+  if (skip_without_hopper()) return;
+  const FusedCase tested{{1, 2, 1, 300, 64}, "causal", "zigzag", 3, 1};
+  const Tensors<float> in = inputs_of(tested);
+  const AttentionInputs inputs{in.q, in.k, in.v, {}};
+  const Problem problem = problem_of(tested);
+  FusedRun run(problem, tested.blocks);
+  WholeInputs rows(tested.shape, inputs);
+  run.take(rows);
+  const auto looped = bits_of(run_on_gpu(problem, inputs, {}, {.kernels = {.forward = 7}}).outputs);
+  for (int time = 0; time < 2; ++time) {  // flags are cleared for a second pass
+    AttentionOutputs fused = outputs_of(run, [&] { run.launch(nullptr); });
+    for (float& x : fused.out) x = round_to(tested.dtype, x);  // as a ring's out is in the end
+    EXPECT_TRUE(bits_of(fused) == looped);
+  }
+}
+
 TEST(FusedRing, RefusesInOneLine) {
   if (skip_without_hopper()) return;
   const FusedCase tested{{1, 2, 1, 300, 64}, "causal", "zigzag", 3, 1};
