@@ -21,6 +21,7 @@
 
 #include <cmath>
 #include <exception>
+#include <functional>
 #include <limits>
 #include <set>
 #include <utility>
@@ -37,6 +38,7 @@
 #include "cuda/kernels/persistent_schedule.h"
 #include "cuda/kernels/row_state.h"
 #include "cuda/kernels/warpgroup.h"
+#include "cuda/ptx/handover.h"
 #include "cuda/ptx/registers.h"
 #include "cuda/ptx/tma.h"
 #include "tests/cuda/ring_step_harness.h"
@@ -131,6 +133,12 @@ struct Numbered {
   static void turn_pass(int* turn, int value) {
     if (kNumber != left_out) pass_memory_turn(turn, value);
   }
+  static void turn_count(int* count) {
+    if (kNumber != left_out) count_memory_turn(count);
+  }
+  static void memory_fence() {
+    if (kNumber != left_out) fence_proxy_async_global();
+  }
   static void meeting(int id, int threads) {
     if (kNumber != left_out) named_barrier_sync(id, threads);
   }
@@ -158,8 +166,12 @@ namespace {
 // A kernel and its copy that can be mutated, on one problem.
 class Mutants {
  public:
+  using Outputs = std::vector<std::vector<float>>;
+
+  Mutants(const std::function<Outputs()>& right, std::function<Outputs()> mutated)
+      : mutated_(std::move(mutated)), right_(right()) {}
   Mutants(const Kernel& kernel, const Kernel& mutated, const StepCase& tested)
-      : mutated_(mutated), tested_(tested), in_(inputs_of(tested)), right_(run(kernel)) {}
+      : Mutants(run_of(kernel, tested), run_of(mutated, tested)) {}
   ~Mutants() { model::set_schedule({}); }
 
   // Whether the mutated kernel gives an error, or other bits, under some schedule.
@@ -171,7 +183,7 @@ class Mutants {
         testing::TestPartResultArray failures;
         try {
           const testing::ScopedFakeTestPartResultReporter taken_down(&failures);
-          if (run(mutated_) == right_ && failures.size() == 0) continue;
+          if (mutated_() == right_ && failures.size() == 0) continue;
         } catch (const std::exception&) {
           model::reset_device();
         }
@@ -201,19 +213,19 @@ class Mutants {
   }
 
  private:
-  std::vector<std::vector<float>> run(const Kernel& kernel) const {
-    if (kernel.pass() == KernelPass::forward) {
-      ForwardRun done = run_forward(kernel, tested_, in_);
-      return {std::move(done.out), std::move(done.lse)};
-    }
-    BackwardRun done = run_backward(kernel, tested_, in_);
-    return {std::move(done.dq), std::move(done.dk), std::move(done.dv)};
+  static std::function<Outputs()> run_of(const Kernel& kernel, const StepCase& tested) {
+    return [kernel, tested, in = inputs_of(tested)]() -> Outputs {
+      if (kernel.pass() == KernelPass::forward) {
+        ForwardRun done = run_forward(kernel, tested, in);
+        return {std::move(done.out), std::move(done.lse)};
+      }
+      BackwardRun done = run_backward(kernel, tested, in);
+      return {std::move(done.dq), std::move(done.dk), std::move(done.dv)};
+    };
   }
 
-  Kernel mutated_;
-  StepCase tested_;
-  Tensors<float> in_;
-  std::vector<std::vector<float>> right_;
+  std::function<Outputs()> mutated_;
+  Outputs right_;
 };
 
 }  // namespace
@@ -235,6 +247,8 @@ constexpr int kFirst = __COUNTER__ + 1;
 #define bulk_wait RINGSCOPE_NEXT::addition_wait
 #define await_memory_turn RINGSCOPE_NEXT::turn_wait
 #define pass_memory_turn RINGSCOPE_NEXT::turn_pass
+#define count_memory_turn RINGSCOPE_NEXT::turn_count
+#define fence_proxy_async_global RINGSCOPE_NEXT::memory_fence
 #define named_barrier_sync RINGSCOPE_NEXT::meeting
 #define fence_barrier_init RINGSCOPE_NEXT::init_fence
 #ifdef RINGSCOPE_NUMBERED
