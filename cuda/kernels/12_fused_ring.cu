@@ -20,6 +20,8 @@
 // (ptx/handover.h), and each GPU a launch of its own, all of which run at once.
 //
 // m = row_max, l = row_sum, S = scores, P = exp(S - m), O = out_accum. hopper_tile.h has their registers.
+#include <cstdint>
+
 #include "cuda/base/launch.h"
 #include "cuda/kernels/fused_ring.h"
 #include "cuda/kernels/hopper_tile.h"
@@ -35,6 +37,7 @@ namespace {
 struct FusedArguments {
   FusedRing ring;
   float exponent_scale;
+  int unused = 0;                    // no padding, as in the model's TensorMap
   HopperMaps maps[kMostFusedRanks];  // of K and V with all slots
   PersistentOrder items[kMostFusedRanks];
 };
@@ -366,7 +369,10 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
 template <class Config>
 void launch_instance(const FusedRing& ring, cudaStream_t stream) {
   ptx::arm_hang_record("12_fused_ring");
-  FusedArguments arguments{ring, exponent_scale_of(ring.softmax_scale), {}, {}};
+  FusedArguments arguments{.ring = ring,
+                           .exponent_scale = exponent_scale_of(ring.softmax_scale),
+                           .maps = {},
+                           .items = {}};
   const StepShape& shape = ring.shape;
   const std::int64_t matrices = std::int64_t{shape.batch} * shape.heads;
   const std::int64_t l2_bytes = device_attribute(cudaDevAttrL2CacheSize) / ring.world_size;

@@ -127,12 +127,12 @@ inline std::vector<bf16> matrix_of_tiles(int tiles) {
 inline cuda::TensorMap map_of(const std::vector<bf16>& matrix, int box_rows = kTileRows,
                               bool swizzled = false) {
   const auto rows = static_cast<std::int64_t>(matrix.size()) / kTileColumns;
-  return {reinterpret_cast<const unsigned char*>(matrix.data()),
-          3,
-          {kTileColumns, rows, 1, 1},
-          {2, 2 * kTileColumns, 2 * kTileColumns * rows, 0},
-          {kTileColumns, box_rows, 1, 1},
-          swizzled ? 128 : 0};
+  return {.address = reinterpret_cast<const unsigned char*>(matrix.data()),
+          .rank = 3,
+          .swizzle_bytes = swizzled ? 128 : 0,
+          .extent = {kTileColumns, rows, 1, 1},
+          .stride_bytes = {2, 2 * kTileColumns, 2 * kTileColumns * rows, 0},
+          .box = {kTileColumns, box_rows, 1, 1}};
 }
 
 // The shared memory: kStages tile buffers with two barriers each. The full barrier ends a phase
