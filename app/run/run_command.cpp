@@ -234,7 +234,7 @@ void add_tensors(CommandFlags& flags, RunOptions& run) {
   flags.number("--scale", run.job.softmax_scale,
                {-kMost, kMost, true, "a finite number that f32 can hold"},
                "softmax scale (1/sqrt(head_dim))");
-  flags.number("--softcap", run.job.softcap, kAbove0,
+  flags.number("--softcap", run.job.softcap, {1e-6, 1e9, true, "a number from 1e-6 to 1e9"},
                "cap of the scaled scores, c tanh(s / c), as in Gemma 2 (none)");
   flags.path("--sink-logits", run.sink_logits,
              "learned sinks, .npy [heads]: exp of one joins each row's sum and no value (not the "
@@ -284,7 +284,7 @@ void check_backend_has(const RunOptions& options, const Problem& config) {
     contradiction("--softcap",
                   options.mistaken ? "given with a numeric mistake of --inject"
                                    : "given with --backend " + name,
-                  "it with --backend cpu or mpi alone");
+                  options.mistaken ? "either alone" : "it with --backend cpu or mpi alone");
   if (my_ring_call().empty() && !options.mistaken) return;
   if (config.has_sinks())
     contradiction("--sink-logits",

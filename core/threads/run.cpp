@@ -21,6 +21,9 @@ void check_config(const Problem& config) {
   if (config.has_sinks() && std::ssize(config.sink_logits) != config.shape.num_heads)
     throw InputError("sink-logits: " + std::to_string(config.sink_logits.size()) +
                      " given, one per head accepted");
+  if (config.softcap != 0 && !(1e-6 <= config.softcap && config.softcap <= 1e9))
+    throw InputError("softcap: " + std::to_string(config.softcap) +
+                     " given, 1e-6 to 1e9 accepted, or 0 for none");
   check_scheme(config);
   require_between("kv-buffers", config.kv_buffers, 2);
   if (!(config.timeout_s > 0 && std::isfinite(config.timeout_s)))

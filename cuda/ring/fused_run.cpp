@@ -25,12 +25,13 @@ std::string why_not_fused(const Problem& config, int blocks) {
     return fmt::format("passes whole blocks around one ring, not as {} with hops {}",
                        config.scheme_name(), name_of(config.hops));
   if (config.backward) return "computes the forward pass alone";
+  if (config.softcap > 0) return "caps no scores";
   if (config.mask.is_in_pieces())
     return fmt::format("takes masks that give a query one interval of keys, not {}",
                        config.mask.name());
   if (config.world_size > kMostFusedRanks)
     return fmt::format("takes up to {} ranks, not {}", kMostFusedRanks, config.world_size);
-  if (const int all = multiprocessors(); blocks < 1 || config.world_size * blocks > all)
+  if (const int all = multiprocessors(); blocks < 1 || blocks > all / config.world_size)
     return fmt::format(
         "runs all blocks at once, and {} of each of {} ranks on {} multiprocessors "
         "don't: give 1 to {}",

@@ -21,6 +21,7 @@ class FusedRun {
   // Allocate on the current device, which gives each rank `blocks` blocks, or an equal share of its
   // multiprocessors if that is 0. Throws InputError where step 12 does not take the problem, and CudaError.
   explicit FusedRun(const Problem& config, int blocks = 0);
+  FusedRun(FusedRun&&) = delete;
 
   const FusedRing& ring() const { return ring_; }
   // Bring in the rows of all ranks, of Q, K and V.

@@ -23,6 +23,8 @@ constexpr Index kMaxRows = Index{1} << 30;
 constexpr Index kSpareBytes = Index{64} << 20;
 
 void check_sizes(const Problem& config) {
+  if (config.softcap > 0)
+    throw InputError("softcap: no kernel of a GPU caps scores; use --backend cpu");
   const Partitions deal = config.partitions();
   const Index rows = max_of(deal.max_rows(), deal.queries.max_rows());
   if (rows > kMaxRows)

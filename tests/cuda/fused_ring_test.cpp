@@ -161,6 +161,7 @@ TEST(FusedRing, RefusesInOneLine) {
   expect_refused("head_dim", [](Problem& p) { p.shape.head_dim = 80; });
   expect_refused("one ring, not as pass-q", [](Problem& p) { set_scheme(p, "pass-q"); });
   expect_refused("forward pass alone", [](Problem& p) { p.backward = true; });
+  expect_refused("caps no scores", [](Problem& p) { p.softcap = 5; });
   expect_refused("up to 16 ranks, not 17", [](Problem& p) { p.world_size = 17; });
   const int most = multiprocessors() / 3;
   expect_refused(("give 1 to " + std::to_string(most)).c_str(), [](Problem&) {}, most + 1);
