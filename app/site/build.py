@@ -8,7 +8,7 @@ import subprocess
 import sys
 from base64 import b64encode
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -70,11 +70,16 @@ def print_cheat_sheet(page):
     """Print it beside its page, as a PDF, where there is a Chromium. Return whether it is there."""
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     pdf = page.with_suffix(".pdf")
-    with TemporaryDirectory() as profile:
-        command = [browser, "--headless", "--disable-gpu", "--no-pdf-header-footer", f"--user-data-dir={profile}", f"--print-to-pdf={pdf}"]
-        root = ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium's sandbox refuses root
-        if browser:
-            subprocess.run([*command, *root, page.as_uri()], capture_output=True, timeout=120)
+    if not browser:
+        return False
+    profile = mkdtemp()
+    command = [browser, "--headless", "--disable-gpu", "--no-pdf-header-footer", f"--user-data-dir={profile}", f"--print-to-pdf={pdf}"]
+    root = ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium's sandbox refuses root
+    try:
+        subprocess.run([*command, *root, page.as_uri()], capture_output=True, timeout=120)
+    except (subprocess.TimeoutExpired, OSError):
+        pdf.unlink(missing_ok=True)  # the site is whole without it
+    shutil.rmtree(profile, ignore_errors=True)  # Chromium's children may still write there
     return pdf.is_file()
 
 

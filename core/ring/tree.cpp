@@ -11,6 +11,8 @@
 // queries and H (4 v + 12) of states, N - 1 times each. Backward, dO, the row statistics and delta go
 // down with Q, and dQ comes up; dK and dV stay where they are summed.
 #include <bit>
+#include <optional>
+#include <vector>
 
 #include "core/ring/query_messages.h"
 #include "core/ring/scheme_table.h"

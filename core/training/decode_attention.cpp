@@ -1,6 +1,7 @@
 #include "core/training/decode_attention.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/attention/large_values.h"
 #include "core/attention/online_softmax.h"

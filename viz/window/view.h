@@ -27,7 +27,7 @@ struct ViewOptions {
   std::vector<std::string> traces;        // none: the start screen
   std::vector<Example> examples;          // what the start screen offers
   std::optional<std::string> screenshot;  // write a PNG, SVG or PDF instead of opening a window
-  std::optional<std::string> animate;     // write a WebP in which the playhead moves
+  std::optional<std::string> animate;     // write a WebP, GIF or MP4 in which the playhead moves
   std::optional<std::string> from, to;    // the part of the axis that it moves through
   double seconds = 8;                     // that this takes
   int fps = 10;                           // pictures in each of them

@@ -67,10 +67,13 @@ void push(GLFWwindow* window, const InputEvent& event) {
 }
 
 // Return what a key beside Ctrl does to the size of text, as for WindowListener::text_resized.
-std::optional<int> text_change(int key) {
-  if (key == GLFW_KEY_EQUAL || key == GLFW_KEY_KP_ADD) return 1;
-  if (key == GLFW_KEY_MINUS || key == GLFW_KEY_KP_SUBTRACT) return -1;
-  return key == GLFW_KEY_0 || key == GLFW_KEY_KP_0 ? std::optional(0) : std::nullopt;
+// Its sign is what counts, because + and - lie elsewhere on other keyboards.
+std::optional<int> text_change(int key, int scancode) {
+  const char* const printed = glfwGetKeyName(key, scancode);
+  const std::string_view sign = printed == nullptr ? "" : printed;
+  if (sign == "=" || sign == "+") return 1;
+  if (sign == "-") return -1;
+  return sign == "0" ? std::optional(0) : std::nullopt;
 }
 
 // Listen to `window`, which `listener` must outlive. Ctrl-Q and Ctrl-W ask the window to close.
@@ -97,14 +100,14 @@ void listen(GLFWwindow* window, WindowListener& listener) {
     push(from,
          {.kind = InputEvent::scroll, .x = static_cast<float>(x), .y = static_cast<float>(y)});
   });
-  glfwSetKeyCallback(window, [](GLFWwindow* from, int key, int, int action, int mods) {
+  glfwSetKeyCallback(window, [](GLFWwindow* from, int key, int scancode, int action, int mods) {
     of(from).happened();  // modifiers alone can matter
     if (action == GLFW_RELEASE) return;
     if ((mods & GLFW_MOD_CONTROL) != 0 && (key == GLFW_KEY_Q || key == GLFW_KEY_W))
       glfwSetWindowShouldClose(from, GLFW_TRUE);
     if ((mods & GLFW_MOD_CONTROL) != 0 && key == GLFW_KEY_O)
       push(from, {.kind = InputEvent::key, .key_pressed = {.character = U'O' - U'@'}});
-    if (const auto change = text_change(key); change && (mods & GLFW_MOD_CONTROL) != 0)
+    if (const auto change = text_change(key, scancode); change && (mods & GLFW_MOD_CONTROL) != 0)
       of(from).text_resized(*change);
     const Key pressed{.special = special_key(key), .shift = (mods & GLFW_MOD_SHIFT) != 0};
     if (pressed.special != SpecialKey::none)
@@ -467,7 +470,8 @@ std::pair<int, int> size_in_print(const Session& session) {
   const int ranks = session.document().trace.rank_count();
   switch (*session.panels.alone) {
     case Figure::timeline:
-      return {kColumn, session.rank_map.shown ? 420 : 120 + ranks * (ranks <= 8 ? 54 : 34)};
+      return {kColumn,
+              session.rank_map.shown ? 420 : 120 + std::min(ranks, 64) * (ranks <= 8 ? 54 : 34)};
     case Figure::ring:
       return {kColumn, 320};
     case Figure::balance:

@@ -222,7 +222,7 @@ void draw_now(const PanelContext& context, const Document& document, MaskOrder o
   const std::string name =
       fmt::format("rank {} · step {}", rank, document.axis.ring_step(now.step));
   const float wide = text_width(context.fonts.small, name) + 10;
-  const float x = std::clamp(parts[0].x0, box.x0, box.x1 - wide);
+  const float x = std::min(std::max(parts[0].x0, box.x0), box.x1 - wide);
   const float above = parts[0].y0 - kHigh - 2;
   const float y = above >= box.y0 ? above : std::min(parts[0].y1 + 2, box.y1 - kHigh);
   fill({x, y, x + wide, y + kHigh}, palette.playhead, 3);
