@@ -295,7 +295,7 @@ std::span<const HelpLine> help_lines() {
       {"I, Shift-I",
        "save a picture of the window as PNG, as SVG",
        {{on(U'i'), picture_png}, {on(U'I'), picture_svg}}},
-      {"Ctrl-O", "open another recording", {{on(U'O' - U'@'), open_file}}},  // as ASCII has it
+      {"Ctrl-O", "open another recording", {{on(U'O' - U'@'), open_file}}},   // as ASCII has it
       {"Ctrl-+, Ctrl--, Ctrl-0", "everything larger, smaller, as at first"},  // the window's own
       {"?", "these keys", {{on(U'?'), help}}},
       {"Esc",

@@ -131,9 +131,10 @@ void sweep(MpiSession& session) {
               {"file:any", "window:9", 37}, {"searched", "causal", 37}};
   turn += ranks;
   for (const char* scheme :
-       {"ring", "allgather", "bidirectional", "multi-ring:2", "multi-ring:4", "pass-q",
-        "allgather:2", "ulysses", "ulysses:2", "hybrid:2", "hybrid:3", "two-level:2", "two-level:4",
-        "mesh:2x2", "mesh:2x3", "mesh:3x2", "mesh:2x4", "mesh:1x5", "groupcast", "tree"})
+       {"ring",     "allgather",   "bidirectional", "multi-ring:2", "multi-ring:4",
+        "pass-q",   "allgather:2", "ulysses",       "ulysses:2",    "hybrid:2",
+        "hybrid:3", "two-level:2", "two-level:4",   "mesh:2x2",     "mesh:2x3",
+        "mesh:3x2", "mesh:2x4",    "mesh:1x5",      "groupcast",    "tree"})
     for (std::size_t way = ++turn % 2; way < std::size(ways); way += 2) {
       const auto& [partition, mask, seqlen] = ways[way];
       const bool is_fixed = std::string_view(partition) == "fixed";
