@@ -87,7 +87,7 @@ class RowBounder {
             double delta, double delta_norm, Index at, RowBound& bound) const;
 
  private:
-  // Return |scale| |q_i|, of which and |k_j| the size of a score is made.
+  // Return what |k_j| is multiplied by to bound the size of a score. A softcap doubles it (see above).
   double size_of_scores(Index i) const { return (is_capped_ ? 2 : 1) * scale_ * q_.norm[i]; }
 
   double scale_;
