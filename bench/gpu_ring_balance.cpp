@@ -16,6 +16,12 @@
 //   needs_GBps       bytes that a rank sends / time: the link behind which a pass hides its transfers
 //   link_GBps        of copies of a KV block within this GPU, which no link between GPUs exceeds
 //
+// fused/12_fused_ring/…/ROWS/MASK/RANKS: a zigzag ring over ROWS positions in one launch (step 12), in turn
+// with the same steps launched one by one (step 07), each of which has the whole GPU. These move no block.
+//
+//   over_launches    ratio of the times
+//   TFLOPs           of all ranks together
+//
 // side_by_side/APPROACH/ROWS: naive attention (kernel 01, in f32) and flash attention (the best kernel,
 // bf16) over ROWS positions alone and in a ring, by block.
 //
@@ -29,6 +35,7 @@
 #include "core/ring/loop_counts.h"
 #include "core/ring/schemes.h"
 #include "cuda/kernels/step_problem.h"
+#include "cuda/ring/fused_run.h"
 #include "cuda/ring/rank_kernels.h"
 
 namespace ringscope::cuda {
@@ -204,6 +211,38 @@ void add_job(const DeviceInfo& device, const Kernel& kernel, const Problem& job)
       });
 }
 
+void add_fused(const DeviceInfo& device, Problem job, const std::string& what) {
+#ifdef RINGSCOPE_MODEL  // on which all blocks' threads have stacks at once
+  const int blocks = 1;
+#else
+  const int blocks = 0;
+#endif
+  add_benchmark("fused/12_fused_ring/bf16/d128/" + what, device, hopper_overlap_kernel, job.dtype,
+                static_cast<int>(job.shape.head_dim), [=](benchmark::State& state) {
+                  state.counters["kernel"] = 12;
+                  FusedRun run(job, blocks);
+                  CheapRows rows(job);
+                  run.take(rows);
+                  const auto fused = [&](cudaStream_t stream) { run.launch(stream); };
+                  const auto launches = [&](cudaStream_t stream) {
+                    run.launch_steps(hopper_overlap_kernel, stream);
+                  };
+                  const auto out_of = [&](const auto& enqueue) {
+                    run.poison();
+                    enqueue(nullptr);
+                    RINGSCOPE_CUDA(cudaDeviceSynchronize());
+                    return run.outputs().out;
+                  };
+                  if (out_of(fused) != out_of(launches))
+                    return state.SkipWithError("differs from its steps launched one by one");
+                  const std::vector<double> seconds = GpuTimer(device).medians({fused, launches});
+                  state.SetIterationTime(seconds[0]);
+                  state.counters["over_launches"] = seconds[0] / seconds[1];
+                  state.counters["TFLOPs"] =
+                      4e-12 * run.pairs() * static_cast<double>(job.shape.head_dim) / seconds[0];
+                });
+}
+
 void add_approach(const DeviceInfo& device, const Kernel& kernel, const Approach& approach,
                   Problem job) {
   job.dtype = kernel.limits.half ? DType::bf16 : DType::f32;
@@ -226,6 +265,17 @@ void add_benchmarks(const DeviceInfo& device, const RingJobs& jobs) {
   for (const Kernel& kernel : all_kernels())
     if (kernel.limits.half) add_balance(device, kernel, balance);
   const ChosenKernels best = choose_kernels({}, device, DType::bf16, 128, true);
+  for (const auto& [rows, mask, ranks] : {std::tuple{8192, "causal", 4},
+                                          {16384, "causal", 4},
+                                          {16384, "full", 4},
+                                          {16384, "causal", 8}}) {
+    Problem job = balance;
+    job.shape.seqlen = timed_rows(rows);
+    job.mask = MaskSpec::parse(mask);
+    job.world_size = ranks;
+    job.deal_out();
+    add_fused(device, job, std::to_string(rows) + "/" + mask + "/" + std::to_string(ranks));
+  }
   for (const Problem& job : jobs.all())
     add_job(device, job.backward ? *best.backward : *best.forward, job);
   for (const Index rows : jobs.rows)

@@ -237,6 +237,9 @@ def figures_of(ours, library):
         if len(words) == 7 and words[0] == "carried_state" and "carry_cost" in m:  # of a kernel's tiles the smallest
             what = f"carried state at {words[4]} rows {words[5]}, {words[1]}"
             costs[what] = min(m["carry_cost"], costs.get(what, m["carry_cost"]))
+        if words[0] == "fused" and len(words) == 7 and "over_launches" in m:
+            what = f"{words[6]} ranks, {words[4]} rows {words[5]}: one launch / its steps, {words[1]}"
+            figures.append((what, figure_in(m, "over_launches"), "<= 1.1"))
         if words[0] == "ring_balance" and figure_in(m, "zigzag_ceiling") > 0:
             figures += [(f"8 ranks, causal: contiguous / zigzag, {words[1]}", figure_in(m, "contiguous_over_zigzag"),
                          ">= 1.8"),

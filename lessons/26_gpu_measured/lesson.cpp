@@ -3,15 +3,17 @@
 // > step gains says what the step before it was waiting for. To find out, measure: guesses mislead.
 //
 // **You know** the ideas of the ladder (lessons 22 to 25). **You will see** how fast each kernel
-// is on an H100, which idea saves no time, and how a kernel of the backward pass was found waiting for a
-// copy-issuing warp that could not keep up.
+// is on an H100, which idea saves no time, how a kernel of the backward pass was found waiting for a
+// copy-issuing warp that could not keep up, and how a ring runs inside one kernel.
 //
 // ## Seven kernels
 //
 // Forward with head_dim 128: kernels 01 to 04 in f32 with 4,096 rows, the others in bf16 with 8,192. On
 // the same card cuDNN reaches 683 TFLOP/s, and FlashAttention-2, which is written with `mma` like 05,
 // 366 ([all figures](../../cuda/README.md#what-they-reach)).
-#include "lessons/book/tables.h"
+#include <cuda_runtime.h>
+
+#include "lessons/book/gpu.h"
 
 namespace ringscope::lessons::chapter_26 {
 void lesson_26(Page& page) {
@@ -100,6 +102,63 @@ void lesson_26(Page& page) {
   // buffers nobody waits. On the same day, the tile at once gave 429 TFLOP/s, and a second thread 513.
   // Simpler addresses, and keys in an order that keeps more of dQ in the L2 cache, gave 560 (ffb790d5).
   //
+  // ## The ring inside the kernel
+  //
+  // Up to here a kernel is one ring step, and the host has blocks copied between steps (lesson 12). The
+  // last rung, kernel 12, needs no host between them: one launch is the whole ring. All blocks of the
+  // grid run at once, B per rank. In each of them one warp copies parts of the KV block that the rank
+  // before holds, and the others attend what has come.
+  //
+  // That is lesson 23's pair of barriers, one level up. Its buffers are slots in memory now: a rank's own
+  // KV block stays in slot 0, and the others take turns in slots 1 and 2. `full` names the ring step
+  // whose block is in a slot. `empty` counts who is done with a step's block.
+  page.predict(
+      "A rank has 16 blocks, which all attend the block in a slot. The next rank has 16 as well, "
+      "which "
+      "copy it onward. How many must be done before the slot may be filled again?",
+      "blocks", 2 * 16);
+
+  // On the model, with one block per rank, and a number in place of a KV block. One thread adds up the
+  // numbers that come by, in place of attention, and one copies:
+  const auto ring = [](std::array<RankMemory, kRanks>& ranks) {
+    const int rank = static_cast<int>(blockIdx.x);
+    RankMemory &mine = ranks[rank], &before = ranks[(rank + kRanks - 1) % kRanks];
+    for (int step = 0; threadIdx.x == 0 && step < kRanks; ++step) {  // attends
+      if (step > 0) await(1, mine.full[cuda::slot_of(step)], step);
+      mine.sum += mine.slot[cuda::slot_of(step)];
+      count(2, mine.empty[step]);
+    }
+    for (int step = 1; threadIdx.x == 32 && step < kRanks; ++step) {  // copies
+      if (step > 2) await(3, mine.empty[step - 2], 2);
+      if (step > 1) await(4, before.full[cuda::slot_of(step - 1)], step - 1);
+      mine.slot[cuda::slot_of(step)] = before.slot[cuda::slot_of(step - 1)];
+      cuda::ptx::pass_memory_turn(&mine.full[cuda::slot_of(step)], step);
+      count(5, before.empty[step - 1]);
+    }
+  };
+
+  // Each of the five calls is left out in turn, while threads run in two orders:
+  //-
+  Table flags({"left out", "attending threads first", "copying threads first"});
+  const char* const calls[] = {"nothing",         "1, has it come?",        "2, attended",
+                               "3, is it empty?", "4, has the one before?", "5, copied onward"};
+  bool all_needed = true;
+  for (left_out = 0; left_out < 6; ++left_out) {
+    const std::string first = ring_outcome(ring, cuda::model::ThreadOrder::ascending);
+    const std::string last = ring_outcome(ring, cuda::model::ThreadOrder::descending);
+    flags.row(calls[left_out], first, last);
+    all_needed &= (first == "right" && last == "right") == (left_out == 0);
+  }
+  left_out = 0;
+  page.table(flags);
+
+  // Nobody waits in a circle: what a step waits for belongs to an earlier step, or is a copy that waits
+  // for earlier steps alone. `cuda/kernels/12_fused_ring.cu` is kernel 07 with this around it, in chunks
+  // of 128 rows, and gives the same bits as its steps launched one by one. So far it has run on the model
+  // alone. Even a GPU can't show all that several GPUs need: flags that all of them see (`.sys` in place
+  // of `.gpu`), the order in which a link delivers data and flags, and launches that run at the same time
+  // on several GPUs.
+  //
   // ## On paper
   page.predict("A tile has 64 rows, and a copy is issued every 50 clocks. How long does that take?",
                "clocks", 64 * 50);
@@ -120,6 +179,8 @@ void lesson_26(Page& page) {
   page.check("A slow warp sets the pace", std::abs(by_rows - 7000) < 50);
   page.check("One thread is held up by chance", one > 1.02 * 4050);
   page.check("Two threads are hardly ever", two < 1.01 * 4050);
+  page.check("A ring inside a kernel is right, and none of its five calls can be left out",
+             all_needed);
 }
 
 }  // namespace ringscope::lessons::chapter_26

@@ -5,6 +5,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -16,9 +17,11 @@
 #include "cuda/base/launch.h"
 #include "cuda/emulator/memory_count.h"
 #include "cuda/emulator/simt.h"
+#include "cuda/kernels/fused_ring.h"
 #include "cuda/kernels/hopper_layout.h"
 #include "cuda/kernels/mma_layout.h"
 #include "cuda/ptx/barrier.h"
+#include "cuda/ptx/handover.h"
 #include "cuda/ptx/numbers.h"
 #include "cuda/ptx/tensor_core.h"
 #include "cuda/ptx/tma.h"
@@ -232,6 +235,45 @@ int right_products(const Multiply& multiply, bool swizzled = true) {
     right += c[i] == sum;
   }
   return right;
+}
+
+// ---
+// In lesson 26 a ring runs inside one kernel.
+
+// What a rank has in memory: slots for blocks of one number, flags, and the sum of the blocks it has met.
+inline constexpr int kRanks = 6;
+struct RankMemory {
+  float slot[cuda::kSlots] = {NAN, NAN, NAN};
+  int full[cuda::kSlots] = {}, empty[kRanks] = {};
+  float sum = 0;
+};
+
+// Run kernel(ranks), a block of two warps per rank, all at once. Return "right" if every rank has met each
+// block once.
+template <class Kernel>
+std::string ring_outcome(const Kernel& kernel, cuda::model::ThreadOrder order) {
+  std::array<RankMemory, kRanks> ranks;
+  for (int rank = 0; rank < kRanks; ++rank) ranks[rank].slot[0] = static_cast<float>(1 << rank);
+  cuda::model::set_schedule({.order = order});
+  std::string outcome = "right";
+  try {
+    cuda::model::run_grid(
+        kRanks, 64, 0, [&] { kernel(ranks); }, true);
+  } catch (const cuda::model::ModelError&) {
+    outcome = "all wait for ever";
+  }
+  cuda::model::set_schedule({});
+  for (const RankMemory& rank : ranks)
+    if (outcome == "right" && rank.sum != (1 << kRanks) - 1) outcome = "wrong sums";
+  return outcome;
+}
+
+// Wait for a flag, or count at one, unless `number` is the call that the lesson leaves out.
+inline void await(int number, const int& flag, int value) {
+  if (number != left_out) cuda::ptx::await_memory_turn(&flag, value);
+}
+inline void count(int number, int& flag) {
+  if (number != left_out) cuda::ptx::count_memory_turn(&flag);
 }
 
 }  // namespace ringscope::lessons

@@ -45,7 +45,9 @@ class FakePack {
         "gpu_ring_balance",
         R"({"name": "ring_balance/05_tensor_cores/iterations:1/manual_time", "real_time": 2.0,
                    "time_unit": "ms", "contiguous_over_zigzag": 1.81, "zigzag_balance": 0.9,
-                   "zigzag_ceiling": 1.0})");
+                   "zigzag_ceiling": 1.0},
+            )" +
+            benchmark("fused/12_fused_ring/bf16/d128/16384/causal/4", "over_launches", 1.05));
     program("path/python3", R"(
 while [ $# -gt 1 ]; do [ "$1" != --out ] || out=$2; shift; done
 [ "$FAKE_TORCH" != no ] || { echo '{"not_measured": "no PyTorch"}' >"$out"; exit 0; }

@@ -59,6 +59,7 @@ TEST_F(GpuCheck, WhenAllIsWell) {
   EXPECT_EQ(figure(r, "8 ranks, causal: contiguous / zigzag, 05_tensor_cores"), 1.81);
   EXPECT_EQ(figure(r, "8 ranks, causal: zigzag's share of its ceiling, 05_tensor_cores"), 0.9);
   EXPECT_NE(ended.out.find("all passed"), std::string::npos) << ended.out;
+  EXPECT_EQ(figure(r, "4 ranks, 16384 rows causal: one launch / its steps, 12_fused_ring"), 1.05);
   // Logs become one archive beside the results.
   EXPECT_NE(ended.out.find("run.logs.tar.gz"), std::string::npos) << ended.out;
   const std::string list = "tar -tzf '" + (pack.root / "out/run.logs.tar.gz").string() + "' >'" +
