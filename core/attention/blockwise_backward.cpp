@@ -62,11 +62,11 @@ void softmax_backward_row(float* scores, float* dscores, Interval columns, float
   const Vector weight =
       broadcast(row_sum == 0 ? 0.0f : static_cast<float>(weight_of_one / row_sum));
   const Vector delta_lanes = broadcast(delta);
-  const Vector by_cap = broadcast(softcap > 0 ? static_cast<float>(1 / softcap) : 0.0f);
+  const Vector cap = broadcast(static_cast<float>(softcap));
   for (Index j = columns.first; j < columns.last; j += kVectorWidth) {
     const Vector score = load(scores + j), p = exp_of(score - unit) * weight;
     Vector ds = p * (load(dscores + j) - delta_lanes);
-    if (softcap > 0) ds *= 1 - score * by_cap * (score * by_cap);
+    if (softcap > 0) ds *= 1 - score / cap * (score / cap);  // of a saturated one exactly 0
     store(scores + j, p);
     store(dscores + j, ds);
   }
@@ -88,6 +88,28 @@ void scale_rows(float* tile, Index stride, Index rows, Index columns, const Expo
   for (Index i = 0; i < rows; ++i)
     for (Index x = 0; x < columns; ++x)
       tile[i * stride + x] = std::ldexp(tile[i * stride + x], exponent(i));
+}
+
+// Lend dK what a tile's rows of dS lack: the powers of two of dO's units, and of a scale that makes a query
+// infinite, which is then loaded with a smaller one. Queries take as much as they have room for. Set
+// left[i] to what is left for row i of dS.
+void lend_to_queries(const AttentionParams& params, const void* q, Interval rows, const int* units,
+                     float* queries, int* left) {
+  constexpr int kDown = 130;
+  const Index d = params.head_dim, stride = padded(d);
+  for (Index i = 0; i < rows.size(); ++i, queries += stride) {
+    left[i] = units[i];
+    if (!seen_in(queries, stride).all_finite) {
+      load_rows(params.dtype, q, {rows.first + i, rows.first + i + 1}, d,
+                std::ldexp(params.softmax_scale, -kDown), queries);
+      left[i] += kDown;
+    }
+    int exponent = 0;
+    std::frexp(seen_in(queries, stride).largest, &exponent);
+    const int lent = std::clamp(126 - exponent, 0, left[i]);
+    scale_rows(queries, stride, 1, d, [&](Index) { return lent; });
+    left[i] -= lent;
+  }
 }
 
 }  // namespace
@@ -128,8 +150,8 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
             loaded = true;
           }
           const Index head = kv_head * params.group_size() + g;
-          load_rows(params.dtype, offset_by(q.q, params.dtype, head * q.rows * d), rows, d,
-                    params.softmax_scale, scratch.queries.data());
+          const void* const queries = offset_by(q.q, params.dtype, head * q.rows * d);
+          load_rows(params.dtype, queries, rows, d, params.softmax_scale, scratch.queries.data());
           const auto load_dout = [&] {
             load_rows(params.dtype, offset_by(q.dout, params.dtype, head * q.rows * d_v), rows, d_v,
                       1.0, scratch.dout.data());
@@ -145,17 +167,17 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
           tile_product<Store::overwrite>(
               {scratch.queries.data(), stride, 1}, scratch.keys_transposed.data() + columns.first,
               kTileKeys, scores + columns.first, kTileKeys, rows.size(), columns.size(), d);
-          if (params.softcap > 0) cap_scores(scores, rows.size(), columns, params.softcap);
+          if (params.softcap > 0)
+            cap_scores(params, queries, rows, scratch.keys_transposed.data(), columns, scores);
           tile_product<Store::overwrite>(
               {scratch.dout.data(), stride_v, 1}, scratch.values_transposed.data() + columns.first,
               kTileKeys, dscores + columns.first, kTileKeys, rows.size(), columns.size(), d_v);
-          // dK gets back by Q what dP lacks, as far as Q has room for it, and the rest by dS.
-          constexpr int kRoomOfQ = 64;
-          if (has_units) {
-            load_dout();
-            scale_rows(scratch.queries.data(), stride, rows.size(), d,
-                       [&](Index i) { return std::min(units[i], kRoomOfQ); });
-          }
+          if (has_units) load_dout();
+          int left[kTileRows];
+          const bool lends =
+              has_units || (params.softcap > 0 &&
+                            !seen_in(scratch.queries.data(), rows.size() * stride).all_finite);
+          if (lends) lend_to_queries(params, queries, rows, units, scratch.queries.data(), left);
           for (Index i = 0; i < rows.size(); ++i) {
             softmax_backward_row(scores + i * kTileKeys, dscores + i * kTileKeys, columns,
                                  state.row_max[first_row + i], row_sums[i],
@@ -195,9 +217,8 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
             for (Index i = 0; i < rows.size(); ++i)
               if (mask.allows(i, seen.first + j)) dq[i * d + x] += ds[i * kTileKeys + j] * value;
           });
-          if (has_units)
-            scale_rows(ds, kTileKeys, rows.size(), seen.size(),
-                       [&](Index i) { return units[i] - std::min(units[i], kRoomOfQ); });
+          if (lends)
+            scale_rows(ds, kTileKeys, rows.size(), seen.size(), [&](Index i) { return left[i]; });
           tile_product<Store::accumulate>({ds, 1, kTileKeys}, scratch.queries.data(), stride, dkeys,
                                           stride, seen.size(), d, rows.size());
           const auto for_keys_of = [&](Index i, auto&& add) {

@@ -123,13 +123,14 @@ BlockStats attend_block(const AttentionParams& params, const Region& region, con
           }
           // Like kv_head, `head` counts through the batch, so this is b * num_heads + h.
           const Index head = kv_head * params.group_size() + g;
-          load_rows(params.dtype, offset_by(q.q, params.dtype, head * q.rows * d), rows, d,
-                    params.softmax_scale, scratch.queries.data());
+          const void* const queries = offset_by(q.q, params.dtype, head * q.rows * d);
+          load_rows(params.dtype, queries, rows, d, params.softmax_scale, scratch.queries.data());
           tile_product<Store::overwrite>({scratch.queries.data(), padded(d), 1},
                                          scratch.keys_transposed.data() + columns.first, kTileKeys,
                                          scores + columns.first, kTileKeys, rows.size(),
                                          columns.size(), d);
-          if (params.softcap > 0) cap_scores(scores, rows.size(), columns, params.softcap);
+          if (params.softcap > 0)
+            cap_scores(params, queries, rows, scratch.keys_transposed.data(), columns, scores);
           const Index first_row = head * q.rows + rows.first;
           float* const out = state.out_accum + first_row * d_v;
           for (Index i = 0; i < rows.size(); ++i) {

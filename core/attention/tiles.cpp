@@ -107,6 +107,26 @@ TileMask::TileMask(const Region& region, Interval rows, Interval keys)
   }
 }
 
+void cap_scores(const AttentionParams& params, const void* q, Interval rows,
+                const float* keys_transposed, Interval columns, float* scores) {
+  const auto cap = static_cast<float>(params.softcap);
+  const Index d = params.head_dim;
+  visit_dtype(params.dtype, [&]<class Stored>(Stored) {
+    for (Index row = rows.first; row < rows.last; ++row, scores += kTileKeys)
+      for (Index j = columns.first; j < columns.last; ++j) {
+        if (std::isfinite(scores[j])) {
+          scores[j] = cap * std::tanh(scores[j] / cap);
+          continue;
+        }
+        double product = 0;
+        for (Index x = 0; x < d; ++x)
+          product += static_cast<double>(to_float(row_of<Stored>(q, row, d)[x])) *
+                     keys_transposed[x * kTileKeys + j];
+        scores[j] = cap * static_cast<float>(std::tanh(params.softmax_scale * product / cap));
+      }
+  });
+}
+
 void count_tile(const TileMask& mask, BlockStats& stats) {
   stats.pairs += mask.pairs;
   switch (mask.tile_class) {

@@ -62,13 +62,10 @@ struct TileMask {
   }
 };
 
-// Replace the scores of a tile's rows by those that a softcap leaves of them.
-inline void cap_scores(float* scores, Index rows, Interval columns, double softcap) {
-  const auto cap = static_cast<float>(softcap);
-  for (Index i = 0; i < rows; ++i)
-    for (Index j = columns.first; j < columns.last; ++j)
-      scores[i * kTileKeys + j] = cap * std::tanh(scores[i * kTileKeys + j] / cap);
-}
+// Replace a tile's scores by those that a softcap leaves of them. Those that overflowed f32, of which
+// the cap leaves a number, are computed again in f64, from the head's queries `q` as they are stored.
+void cap_scores(const AttentionParams& params, const void* q, Interval rows,
+                const float* keys_transposed, Interval columns, float* scores);
 
 // Write `value` to the columns of row i of a tile, at `row`, that are computed but not allowed.
 inline void fill_outside(float* row, const TileMask& mask, Index i, float value) {

@@ -67,9 +67,10 @@ inline void scatter(const float* from, Index heads, Index seqlen, Index width,
 inline BlockwiseRun run_blockwise(const AttentionShape& shape, DType dtype, const Mask& mask,
                                   double scale, const Tensors<float>& in,
                                   const std::vector<LocalRows>& query_parts,
-                                  const std::vector<LocalRows>& key_parts) {
+                                  const std::vector<LocalRows>& key_parts, double softcap = 0) {
   using namespace blockwise_run_detail;
-  const AttentionParams params{shape, dtype, static_cast<float>(scale)};
+  AttentionParams params{shape, dtype, static_cast<float>(scale)};
+  params.softcap = softcap;
   const Index s = shape.seqlen, d = shape.head_dim;
   const Index heads = shape.batch * shape.num_heads, heads_kv = shape.batch * shape.num_heads_kv;
   const bool backward = !in.dout.empty();

@@ -193,6 +193,28 @@ TEST_P(BlockwiseLargeValues, AreFinite) {
 
 INSTANTIATE_TEST_SUITE_P(KeysInAPart, BlockwiseLargeValues, testing::Values<Index>(1, 2, 50, 90));
 
+// A softcap leaves a number of scores that overflow f32, and of scaled queries, as the last ones.
+TEST(Blockwise, CappedScoresMayOverflow) {
+  const AttentionShape shape{1, 2, 1, 70, 8};
+  const Mask mask{.seqlen = 70, .causal = true};
+  for (const auto& [scale, q, k] :
+       {std::array{1e38f, 1.0f, 1.0f}, std::array{1.0f, 1e30f, 1e30f},
+        std::array{0.125f, 6e37f, 6e37f}, std::array{0x1p127f, 2.0f, 0x1p-127f}})
+    for (const float dout : {0x1p-4f, 0x1p100f}) {
+      SCOPED_TRACE(testing::Message() << scale << ", Q " << q << ", K " << k << ", dO " << dout);
+      Tensors<float> in = random_tensors(shape, 35);
+      for (float& x : in.q) x *= q;
+      for (float& x : in.k) x *= k;
+      for (float& x : in.dout) x *= dout;
+      const BlockwiseRun run =
+          run_blockwise(shape, DType::f32, mask, scale, in, parts_of(70, 40), parts_of(70, 50), 5);
+      const auto right = naive_with_bounds(shape, mask, scale, in, {}, 5);
+      expect_within_bounds(run, right, shape, DType::f32);
+      for (std::size_t i = 0; i < run.out.size(); ++i)
+        EXPECT_NEAR(run.out[i], right.out[i], 1e-5) << i;
+    }
+}
+
 // Units are powers of two, so where nothing overflowed no digit changes.
 TEST(Blockwise, LargeValuesKeepTheirDigits) {
   const AttentionShape shape{1, 2, 1, 90, 64};
