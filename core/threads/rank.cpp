@@ -103,12 +103,14 @@ void Rank::take_inputs(RowSource& inputs) {
 }
 
 void Rank::run(Communicator& comm, BlockBackend& backend) {
+  has_final_lse_ = false;
   run_forward(comm, backend, problem_, memory_);
+  has_final_lse_ = !problem_.attends_for_others() || problem_.scheme->travels == Travels::heads;
   if (config_.backward) home_ = run_backward(comm, backend, problem_, memory_);
 }
 
 RankEvents Rank::recorded() const {
-  RankEvents recorded = recorded_by(recorder_);
+  RankEvents recorded = recorded_by(recorder_, has_final_lse_);
   recorded.peak_bytes = peak_bytes();
   return recorded;
 }

@@ -61,6 +61,7 @@ class Rank {
   LoopCounts counts_;
   Recorder recorder_;
   mutable RankPulse pulse_;
+  bool has_final_lse_ = true;  // of the rows that it attended
   KvGradient home_;
 };
 

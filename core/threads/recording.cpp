@@ -60,15 +60,16 @@ SoftmaxSample sample_of(int rank, int step, Index query, std::int64_t at_ns, flo
           .row_max = row_max,
           .row_sum = static_cast<float>(row_sum),
           .lse = static_cast<float>(lse_of(RowState<double>{row_max, row_sum})),
-          .lse_error = 0};
+          .lse_error = -1};
 }
 
-RankEvents recorded_by(const Recorder& recorder) {
+RankEvents recorded_by(const Recorder& recorder, bool has_final_lse) {
   RankEvents recorded{.events = recorder.events(),
                       .samples = recorder.samples(),
                       .dropped = recorder.dropped(),
                       .kernel = recorder.kernel(),
                       .dropped_stamps = recorder.dropped_stamps()};
+  if (!has_final_lse) return recorded;
   // A rank samples at most three rows, repeated step by step.
   for (SoftmaxSample& sample : recorded.samples)
     for (auto last = recorded.samples.rbegin(); last != recorded.samples.rend(); ++last)

@@ -54,9 +54,9 @@ void for_sampled_rows(Index rows, F&& f) {
 SoftmaxSample sample_of(int rank, int step, Index query, std::int64_t at_ns, float row_max,
                         double row_sum);
 
-// Return what `recorder` has, without peak bytes and a clock error. lse_error is the
-// distance from each row's last sample, which has the final lse once the forward pass is over.
-RankEvents recorded_by(const Recorder& recorder);
+// Return what `recorder` has, without peak bytes and a clock error. lse_error is the distance from each
+// row's last sample where that has the final lse.
+RankEvents recorded_by(const Recorder& recorder, bool has_final_lse = true);
 
 // ---
 // Recording as decorators. They forward to a backend or communicator and write down when it did

@@ -244,7 +244,7 @@ struct TraceEvent {
 
 // The online-softmax state of one query row after one step (batch entry 0, head 0). lse covers the
 // keys seen so far and is -inf before the first. lse_error is its distance from the final value (0
-// when both are -inf).
+// when both are -inf), or -1 where the rank does not know that: it attends a part of the row, or failed.
 struct SoftmaxSample {
   std::int32_t rank = 0;
   std::int32_t step = 0;

@@ -149,7 +149,9 @@ void draw_table(const PanelContext& context, const SoftmaxRow& row, float width,
     value_cell(sample.row_sum);
     part_cell(context, steps[i].part, largest, color);
     if (wide) value_cell(sample.lse);
-    number_cell(sample.lse_error == 0 ? "0" : fmt::format("{:.1e}", sample.lse_error));
+    number_cell(sample.lse_error == 0  ? "0"
+                : sample.lse_error < 0 ? "-"
+                                       : fmt::format("{:.1e}", sample.lse_error));
     ImGui::PopStyleColor();
   }
   ImGui::PopFont();

@@ -92,6 +92,13 @@ TEST(Invariants, SoftmaxSamplesEndAtTheFinalLse) {
     EXPECT_EQ(sample.lse_error, 0);
     EXPECT_EQ(sample.step, 3);
   }
+  // Ranks that attend parts of rows do not know the final value.
+  for (const char* const scheme : {"tree", "pass-q", "mesh:2x2"}) {
+    Problem job = reference.config(PartitionKind::striped, 4);
+    set_scheme(job, scheme);
+    for (const SoftmaxSample& sample : run_on_threads(job, reference.inputs).recording.samples)
+      EXPECT_EQ(sample.lse_error, -1) << scheme;
+  }
 }
 
 }  // namespace
