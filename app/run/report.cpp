@@ -325,7 +325,8 @@ Report make_report(const Problem& config, const RingRun& run, std::optional<Verd
          {"dropped_events", dropped},
          {"pairs_by_step", rank.pairs_by_step}});
   }
-  report.predicted_balance_ceiling = balance_ceiling(work);
+  report.predicted_balance_ceiling =
+      balance_ceiling(work, travel_of(run.recording.info).shares_steps(config.world_size));
   return report;
 }
 

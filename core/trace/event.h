@@ -189,6 +189,8 @@ struct Travel {
   bool moves_queries() const { return what == Travels::queries || what == Travels::both; }
   // Return whether each of so many ranks attends its heads for all rows, rather than blocks of rows.
   bool shares_heads(int ranks) const { return what == Travels::heads && group >= ranks; }
+  // Return whether the slowest of so many ranks at a step holds up the others there.
+  bool shares_steps(int ranks) const { return !moves_queries() && !shares_heads(ranks); }
   // Name what a message carries.
   std::string_view name_of(Pass pass, Payload payload, int src, int dst) const {
     const bool within = group > 0 && src / group == dst / group;

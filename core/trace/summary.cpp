@@ -112,7 +112,8 @@ double imbalance_of_steps(const std::vector<std::vector<double>>& work) {
   return imbalance(by_rank);
 }
 
-double balance_ceiling(const std::vector<std::vector<double>>& work) {
+double balance_ceiling(const std::vector<std::vector<double>>& work, bool shares_steps) {
+  if (!shares_steps) return 1 / imbalance_of_steps(work);
   std::size_t steps = 0;
   for (const auto& rank : work) steps = std::max(steps, rank.size());
   double total = 0, slowest = 0;
@@ -143,9 +144,11 @@ RunSummary summarize(const Recording& recording) {
     summary.exposed_s = std::max(summary.exposed_s, rank.exposed_s);
   }
   summary.imbalance = imbalance_of_steps(pairs);
-  summary.balance_ceiling = balance_ceiling(pairs);
+  const RunInfo& info = recording.info;
+  const bool shares_steps = info.travel.value_or(Travel()).shares_steps(info.world_size);
+  summary.balance_ceiling = balance_ceiling(pairs, shares_steps);
   summary.measured_imbalance = imbalance_of_steps(cpu);
-  summary.measured_balance_ceiling = balance_ceiling(cpu);
+  summary.measured_balance_ceiling = balance_ceiling(cpu, shares_steps);
   return summary;
 }
 

@@ -44,7 +44,8 @@ double imbalance(const std::vector<double>& work_by_rank);
 // Return the same of work[rank][step], whose steps add up to the totals.
 double imbalance_of_steps(const std::vector<std::vector<double>>& work);
 
-// Return sum of means / sum of maxima over steps, of work[rank][step], or 1 when all are zero.
-double balance_ceiling(const std::vector<std::vector<double>>& work);
+// Return sum of means / sum of maxima over steps, of work[rank][step], or 1 when all are zero. Where ranks
+// share no steps (Travel::shares_steps), all that a rank does counts as one.
+double balance_ceiling(const std::vector<std::vector<double>>& work, bool shares_steps = true);
 
 }  // namespace ringscope

@@ -101,6 +101,26 @@ TEST(Slices, OfSimulationsAreThoseOfTheProgram) {
   RecordProperty("runs", drawn_runs());
 }
 
+// What a simulation says of a run. Slices of a run have whole pairs. Of an exchange of heads where they
+// divide, the bytes foreseen are those of libraries (see above).
+void expect_simulated(const Scenario& drawn, const RunSummary& summary) {
+  const Simulation simulated = simulate({drawn.job, drawn.pace}, work_of(drawn), machine_of(drawn));
+  const int n = drawn.job.world_size;
+  double rounding = 0;  // of the pairs, as a share of them
+  for (std::size_t rank = 0; rank < simulated.ranks.size(); ++rank) {
+    const RankSummary& of_run = summary.ranks[rank];
+    const SimulatedRank& found = simulated.ranks[rank];
+    if (is_followed_block_by_block(drawn.job)) {
+      EXPECT_EQ(found.bytes_sent, static_cast<double>(of_run.bytes_sent)) << "rank " << rank;
+    }
+    const bool shares_heads = drawn.job.layout().head_shares() > 1;
+    EXPECT_NEAR(found.pairs, static_cast<double>(of_run.pairs), shares_heads ? n * n : 1e-6);
+    if (shares_heads) rounding = std::max(rounding, 2.0 * n * n / std::max(1.0, found.pairs));
+  }
+  EXPECT_NEAR(simulated.imbalance(), summary.imbalance, 1e-12 + rounding * summary.imbalance);
+  EXPECT_NEAR(simulated.balance_ceiling(), summary.balance_ceiling, 1e-12 + rounding);
+}
+
 // What closed forms say of a run: its FLOPs, its memory, and the balance of steps that all ranks have.
 void expect_foreseen(const Problem& job, const RingRun& run) {
   const RunSummary summary = summarize(run.recording);
@@ -132,13 +152,16 @@ void expect_foreseen(const Problem& job, const RingRun& run) {
 TEST(Slices, OfRunsAreThoseOfTheProgram) {
   DrawnRuns runs(2);
   for (int i = 0; i < drawn_runs() / 4; ++i) {
-    const Problem job = runs.next().job;
-    SCOPED_TRACE(text_of({.job = job}));
+    Scenario drawn = runs.next();
+    Problem& job = drawn.job;
+    if (i % 3 == 0) job.shape.num_heads = 9, job.shape.num_heads_kv = 3;  // that few ranks divide
+    SCOPED_TRACE(text_of(drawn));
     const Tensors<float> in = random_tensors(job.shape, static_cast<unsigned>(i));
     const RingRun run = run_on_threads(job, {in.q, in.k, in.v, in.dout});
     expect_waits_name_what_follows(run.recording);
     expect_slices_of_program(job, run.recording);
     expect_foreseen(job, run);
+    expect_simulated(drawn, summarize(run.recording));
     if (HasFailure()) return;
   }
 }

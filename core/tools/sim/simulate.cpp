@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/ring/loop_counts.h"
+#include "core/ring/scheme.h"
 
 namespace ringscope {
 
@@ -193,11 +194,15 @@ class Summary {
     if (pass == Pass::backward) return;
     result.mean_step_pairs =
         std::accumulate(pairs_of.begin(), pairs_of.end(), 0.0) / job_.world_size;
-    for (auto step = pairs_of.begin(); step != pairs_of.end(); step += job_.world_size)
-      result.slowest_step_pairs += *std::max_element(step, step + job_.world_size);
-    // Between its all-to-alls Ulysses has no steps at which ranks could wait for each other.
-    if (job_.scheme->course == Course::heads)
+    RunInfo info;
+    info.scheme = job_.scheme_name();
+    const int n = info.world_size = job_.world_size;
+    if (!travel_of(info).shares_steps(n)) {
       result.slowest_step_pairs = result.mean_step_pairs * result.imbalance();
+      return;
+    }
+    for (auto step = pairs_of.begin(); step != pairs_of.end(); step += n)
+      result.slowest_step_pairs += *std::max_element(step, step + n);
   }
 
   Simulation result;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/ring/ring.h"
+#include "core/ring/scheme.h"
 #include "core/tools/explain/fitted_run.h"
 #include "core/trace/summary.h"
 #include "viz/data/timeline/axis.h"
@@ -180,11 +181,12 @@ WorkTable balance_of(const Trace& trace) {
   const auto pairs = forward_work(table, forward_steps, &WorkCell::pairs);
   const auto cpu = forward_work(table, forward_steps, &WorkCell::cpu_ns);
   table.imbalance = imbalance_of_steps(pairs);
-  table.balance_ceiling = balance_ceiling(pairs);
+  const bool shares_steps = travel_of(trace.info).shares_steps(table.ranks);
+  table.balance_ceiling = balance_ceiling(pairs, shares_steps);
   table.measured_imbalance = imbalance_of_steps(cpu);
-  table.measured_balance_ceiling = balance_ceiling(cpu);
+  table.measured_balance_ceiling = balance_ceiling(cpu, shares_steps);
   table.predicted_balance_ceiling =
-      balance_ceiling(forward_work(table, forward_steps, &WorkCell::predicted_pairs));
+      balance_ceiling(forward_work(table, forward_steps, &WorkCell::predicted_pairs), shares_steps);
   return table;
 }
 

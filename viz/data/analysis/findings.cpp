@@ -46,12 +46,12 @@ std::string in_mask(const std::string& mask) {
 }
 
 // Return the balance ceiling that `model`'s mask would have in another partition.
-double ceiling_of(MaskModel model, PartitionKind kind) {
+double ceiling_of(MaskModel model, PartitionKind kind, bool shares_steps) {
   model.partition.kind = model.partition.queries.kind = kind;
   std::vector<std::vector<double>> work;
   for (const std::vector<Index>& pairs : predicted_pairs(model))
     work.emplace_back(pairs.begin(), pairs.end());
-  return balance_ceiling(work);
+  return balance_ceiling(work, shares_steps);
 }
 
 // Return the sentence with microseconds spelled as everywhere in the viewer.
@@ -241,10 +241,11 @@ class Findings {
     if (!model || model->partition.world_size != ranks ||
         ranks * ranks * (1 + model->mask().num_documents) > kMaxRegions)
       return {};
+    const bool shares_steps = travel_of(trace_.info).shares_steps(trace_.info.world_size);
     std::vector<std::pair<double, std::string>> others;
     for (const PartitionKind kind : kAllPartitions)
       if (kind != model->partition.kind)
-        others.emplace_back(ceiling_of(*model, kind), std::string(name_of(kind)));
+        others.emplace_back(ceiling_of(*model, kind, shares_steps), std::string(name_of(kind)));
     better_ceiling_ = std::max_element(others.begin(), others.end())->first;
     std::vector<std::string> names;
     for (const auto& [its_ceiling, name] : others)
