@@ -110,6 +110,7 @@ void expect_simulated(const Scenario& drawn, const RunSummary& summary) {
   for (std::size_t rank = 0; rank < simulated.ranks.size(); ++rank) {
     const RankSummary& of_run = summary.ranks[rank];
     const SimulatedRank& found = simulated.ranks[rank];
+    EXPECT_EQ(found.hops, of_run.hops) << "rank " << rank;
     if (is_followed_block_by_block(drawn.job)) {
       EXPECT_EQ(found.bytes_sent, static_cast<double>(of_run.bytes_sent)) << "rank " << rank;
     }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "core/base/error.h"
@@ -148,11 +149,12 @@ class Summary {
     (pass == Pass::forward ? result.forward_s : result.backward_s) =
         pass == Pass::forward ? run_.times.forward_s : run_.times.backward_s;
     const double origin_s = pass == Pass::forward ? 0 : run_.times.forward_s;
+    const bool gathers = job_.scheme->course == Course::gathers;
     std::vector<double> pairs_of(n_ * n_, 0);  // [step][rank]
-    int hops[2] = {0, 0};                      // of rank 0, by payload
     for (std::size_t r = 0; r < n_; ++r) {
       SimulatedRank& mine = result.ranks[r];
       std::vector<TimeSpan> computing, sent;
+      std::set<std::pair<int, Payload>> hops;
       // By number, when the rank had asked for a hop: at the end of what it computed before.
       std::vector<double> asked(hops_, 0);
       double now = 0, asks = -std::numeric_limits<double>::infinity();
@@ -164,10 +166,9 @@ class Summary {
         if (task.is_hop()) {
           asked[task.number] = asks;
           mine.bytes_sent += task.bytes;
-          // Messages that go straight home leave the blocks where they are.
-          if (r == 0 && (job_.scheme->course != Course::steps || task.way == Way::ring))
-            ++hops[static_cast<int>(task.payload)];
-          if (task.is_message()) take(sent, i, asks);
+          if (!task.is_message()) continue;
+          take(sent, i, asks);
+          hops.emplace(task.step, gathers ? task.payload : Payload::kv);
           continue;
         }
         mine.wait_s += std::max(0.0, run_.times.begin[i] - now);
@@ -185,12 +186,8 @@ class Summary {
         if (const Task& task = run_.graph.tasks[i]; task.pass == pass)
           take(sent, i, asked[task.number]);
       mine.exposed_s += time_outside(std::move(sent), computing);
+      mine.hops += std::ssize(hops);
     }
-    // Count the steps at whose end every rank's blocks moved on. But in an all-gather, a block and its
-    // gradient move on at the end of the same step, and all-to-alls are two steps.
-    const bool adds_up = job_.scheme->course == Course::gathers || run_.graph.hops_end_together;
-    for (SimulatedRank& rank : result.ranks)
-      rank.hops += adds_up ? hops[0] + hops[1] : std::max(hops[0], hops[1]);
     if (pass == Pass::backward) return;
     result.mean_step_pairs =
         std::accumulate(pairs_of.begin(), pairs_of.end(), 0.0) / job_.world_size;

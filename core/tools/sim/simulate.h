@@ -28,7 +28,7 @@ struct SimulatedRank {
   double wait_s = 0;     // for blocks, and for the others at the end of a step
   double exposed_s = 0;  // not computing during hops that the rank had asked for
   double bytes_sent = 0;
-  std::int64_t hops = 0;
+  std::int64_t hops = 0;  // as in core/trace/summary.h
   double end_s = 0;
 };
 
