@@ -38,10 +38,12 @@ class ThreadHop : public PendingOperation {
   Awaited awaited() const override {
     std::unique_lock lock(ring_.mutex_);
     if (!ready_) {
-      const std::vector<Completion> after = after_;
+      std::vector<Completion> before = after_;
+      before.push_back(ring_.seats_[rank_].ways[static_cast<std::size_t>(exchange_.way)].taken);
       lock.unlock();
-      for (const Completion& earlier : after)
-        if (earlier != nullptr && !earlier->done()) return earlier->awaited();
+      for (const Completion& earlier : before)
+        if (earlier != nullptr && earlier.get() != this && !earlier->done())
+          return earlier->awaited();
       return {rank_, exchange_.step};
     }
     const int n = ring_.world_size();
@@ -130,6 +132,7 @@ void ThreadCommunicator::run_engine(Way way) try {
     if (ring_.failure_ || my_hops.started.empty()) return;
     const std::shared_ptr<ThreadHop> hop = std::move(my_hops.started.front());
     my_hops.started.pop_front();
+    my_hops.taken = hop;
     const Exchange& in = hop->exchange_;
 
     lock.unlock();

@@ -40,6 +40,7 @@ class ThreadRing : public SharedFailure {
   // blocks that this one sends to it, in the same order.
   struct Hops {
     std::deque<std::shared_ptr<class ThreadHop>> started;  // and not taken up by the copy engine
+    std::shared_ptr<class ThreadHop> taken;                // the last one that it took up
     // By receiver: what has not left.
     std::map<int, std::deque<std::shared_ptr<class ThreadHop>>> sends;
   };

@@ -122,6 +122,8 @@ class FaultyCommunicator : public ForwardingCommunicator {
       wait_for(moved);
       return moved;
     }
+    if (hop.receives() && hop.sender(rank(), world_size()) == unheard_)
+      return in_halves(hop, after);
     if (!is_forward || hop.step != injection_.step) return inner_.exchange(hop, after);
 
     switch (injection_.fault) {
@@ -140,12 +142,14 @@ class FaultyCommunicator : public ForwardingCommunicator {
   }
 
  private:
-  // Start the receive after the send, or never. Streams of a device keep that order by themselves.
+  // Start the receive after the send, or never, nor any later one from there, which would take the block
+  // of this one. Streams of a device keep that order by themselves.
   Completion in_halves(const Exchange& hop, std::initializer_list<Completion> after) {
     Exchange sending = hop, receiving = hop;
     sending.from = receiving.to = Exchange::kNobody;
     const Completion sent = inner_.exchange(sending, after);
     Completion received;
+    if (injection_.fault == Fault::unposted_recv) unheard_ = hop.sender(rank(), world_size());
     if (injection_.fault == Fault::send_first) received = inner_.exchange(receiving, {sent});
     if (pulse_ == nullptr) return received != nullptr ? received : sent;
     return std::make_shared<HalvedHop>(sent, received, *pulse_, Awaited{rank(), hop.step});
@@ -186,6 +190,7 @@ class FaultyCommunicator : public ForwardingCommunicator {
   }
 
   Injection injection_;
+  int unheard_ = -1;  // the rank of whom nothing is received any more
   Index row_bytes_;
   RankLives lives_;
   RankPulse* pulse_;

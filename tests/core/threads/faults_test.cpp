@@ -166,6 +166,22 @@ TEST(Faults, InAnAllGather) {
   expect_named(endings[1], 0, 1, "wait for each other");
 }
 
+// All hops of a tree are asked for at once. Only the rank whose fault it is waits for itself.
+TEST(Faults, InATree) {
+  std::vector<Problem> configs;
+  for (const Fault fault : {Fault::killed_rank, Fault::unposted_recv})
+    for (int step = 0; step < kWorldSize - 1; ++step)
+      configs.push_back(config_with(fault, 2, step, scheme_named("tree")));
+  const std::vector<Ending> endings = endings_of(configs);
+  for (std::size_t i = 0; i < configs.size(); ++i) {
+    SCOPED_TRACE(to_string(*configs[i].injection));
+    expect_named(endings[i], 2, configs[i].injection->step, "");
+    for_events(endings[i].run, Lane::wait, [](int rank, const TraceEvent& wait) {
+      EXPECT_TRUE(rank == 2 || wait.waiting_for != rank) << rank;
+    });
+  }
+}
+
 TEST(Faults, WrongCount) {
   for_every_hop(Fault::wrong_count, [](const Ending& ending, int rank, int step) {
     const int next = (rank + 1) % kWorldSize;
