@@ -189,6 +189,16 @@ TEST(FailedRun, OfManyRanksNamesAFew) {
   EXPECT_EQ(document.findings[5].text, "So did 4 more ranks.");
 }
 
+// What a tree collects at last belongs to no step.
+TEST(FailedRun, NamesWaitsBehindTheLastStep) {
+  HandMade made(2);
+  made.recording().info.failure = RunEnd{"killed", 0, 1};
+  made.compute(1, 1, 0, 10).wait(1, -1, 10, 100);
+  const Document document = make_document(made.trace());
+  EXPECT_NE(document.findings[1].text.find(" in the last step, in vain"), std::string::npos)
+      << document.findings[1].text;
+}
+
 // The step that a rank did not get beyond lasts until the end; none is made up behind it.
 TEST(FailedRun, StepsEndWhereTheRunDid) {
   const Trace trace = a_death().trace();

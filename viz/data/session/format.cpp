@@ -101,7 +101,8 @@ std::vector<std::pair<std::string, std::string>> facts_of(const RunInfo& run, bo
 }
 
 std::string words_of_step(Pass pass, int step) {
-  return fmt::format("{}step {}", pass == Pass::backward ? "backward " : "", step);
+  const char* const of = pass == Pass::backward ? "backward " : "";
+  return step < 0 ? fmt::format("the last {}step", of) : fmt::format("{}step {}", of, step);
 }
 
 std::string listed(const std::vector<std::string>& items, const std::string& last_word) {

@@ -57,7 +57,8 @@ std::string words_of_factor(double factor);           // "1.75", "7", "13"
 // value that was not recorded is left out.
 std::vector<std::pair<std::string, std::string>> facts_of(const RunInfo& run, bool backward);
 
-std::string words_of_step(Pass pass, int step);  // "step 2", "backward step 2"
+// Return "step 2", "backward step 2", and of a wait behind a pass's last attention "the last step".
+std::string words_of_step(Pass pass, int step);
 // Return "1 rank", "8 ranks".
 template <std::integral Integer>
 std::string counted(Integer count, const std::string& thing) {
