@@ -534,6 +534,17 @@ Explanation explain(const Recording& recording) {
   if (recording.info.world_size > kMostExplainedRanks)
     throw InputError(fmt::format("{} ranks are recorded; up to {} accepted",
                                  recording.info.world_size, kMostExplainedRanks));
+  const std::optional<RunEnd>& failure = recording.info.failure;
+  if (failure && ranges::all_of(events, [](const auto& of_rank) { return of_rank.empty(); })) {
+    Explanation nothing;
+    nothing.findings.push_back(
+        {.cause = Cause::fault,
+         .rank = failure->rank,
+         .confidence = 0.95,
+         .evidence =
+             fmt::format("The run failed: {}. Nothing was recorded of it.", failure->message)});
+    return nothing;
+  }
   return Explainer(recording).explain();
 }
 

@@ -66,8 +66,8 @@ struct Explanation {
 
 inline constexpr double kLeastShare = 0.01;
 
-// Explain a recording. Throw InputError for one without events, for a real run of several ranks of
-// which one was recorded, and beyond kMostExplainedRanks.
+// Explain a recording. Throw InputError for one without events, unless the run failed, for a real run of
+// several ranks of which one was recorded, and beyond kMostExplainedRanks.
 Explanation explain(const Recording& recording);
 
 // Return the rank that alone of several was recorded, or -1.

@@ -664,5 +664,19 @@ TEST(Explain, OpensNoFileThatARecordingNames) {
   EXPECT_EQ(with_file.findings.size(), without.findings.size());
 }
 
+// The first rank may fail before any rank has done anything.
+TEST(Explain, AFailureOfWhichNothingIsRecorded) {
+  Recording recording;
+  recording.events.resize(4);
+  recording.info.world_size = 4;
+  recording.info.failure = RunEnd{"it was killed", 0, 0};
+  const Explanation why = explain(recording);
+  ASSERT_EQ(why.findings.size(), 1u);
+  EXPECT_EQ(sentence_of(why.findings[0]),
+            "Rank 0 failed. The run failed: it was killed. Nothing was recorded of it.");
+  recording.info.failure.reset();
+  EXPECT_THROW(explain(recording), InputError);
+}
+
 }  // namespace
 }  // namespace ringscope
