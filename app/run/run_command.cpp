@@ -389,7 +389,8 @@ class RunJob : public Job {
     if ((options_.verify || options_.mistaken) && !is_scattered())
       loaded_.tensors = whole_inputs(*rows_, plan_.shape);
     if (options_.mistaken) make_mistaken(options_, config_, loaded_.tensors, run_.outputs);
-    if (loaded_.remarks.empty()) warn_of_overflow(run_, config_.dtype, config_.mask);
+    if (loaded_.remarks.empty() && !options_.mistaken)
+      warn_of_overflow(run_, config_.dtype, config_.mask);
     std::optional<Verdict> verdict;
     if (options_.verify) verdict = verify();
     write_outputs(options_, config_, run_, plan_.all_f64);
