@@ -422,7 +422,7 @@ void add_swapped_axes(const Knowledge& known, Hypotheses& table) {
 
 // cap x tanh(score / cap), with a cap that is found.
 void add_softcaps(Hypotheses& table) {
-  for (double cap = 0.25; cap <= 256; cap *= 2) {
+  for (double cap = kLeastCap; cap <= kMostCap; cap *= 2) {
     const auto near = std::make_shared<double>(cap);
     table.weigh(Mistake::softcap, 1.02, "the scores are capped by cap x tanh(score / cap), cap",
                 [near](QueryRow& row) {

@@ -278,6 +278,9 @@ std::vector<Belief> wrong_sources(const Knowledge& known);
 // Where positions end that are counted in 15 or 16 bits.
 inline constexpr Index kIndexEnds[] = {1 << 15, 1 << 16};
 
+// The caps of scores from which others are found.
+inline constexpr double kLeastCap = 0.25, kMostCap = 256;
+
 // Another row of K, or V, or both, that a query row meets in place of a key's: another head's or
 // step's, or what lies there if heads and rows have changed places. Rows are counted through all heads.
 struct Reading {

@@ -19,7 +19,9 @@ namespace {
 struct RowRule {
   Mistake mistake;
   std::string how;
-  std::optional<double> scale = {}, softcap = {};
+  std::optional<double> scale = {};
+  std::shared_ptr<double> softcap = {};                       // 0: none
+  bool lacks_slope = false;                                   // dS is not multiplied by the cap's
   std::function<Index(Index query)> position = {};            // where a query stands
   std::function<double(int rank, int owner)> blocks = {};     // how often a block counts
   std::function<double(double blocks_with_keys)> sinks = {};  // how often the sink counts
@@ -39,7 +41,7 @@ class Shapes {
     const Index kv_head = head / shape_.group_size(), seqlen = shape_.seqlen;
     const Index position = rule.position ? rule.position(query) : shape_.first_query() + query;
     const double scale = rule.scale.value_or(known_.problem.softmax_scale),
-                 cap = rule.softcap.value_or(known_.problem.softcap);
+                 cap = rule.softcap ? *rule.softcap : known_.problem.softcap;
     const double* const q = known_.inputs.q.data() + (head * shape_.queries() + query) * d;
     const int rank = known_.query_deal.places[query].rank;
     const auto key_of = [&](Index j) {
@@ -88,7 +90,7 @@ class Shapes {
       if (weights[j] == 0) continue;
       double dp = 0;
       for (Index x = 0; x < d_v; ++x) dp += dout[x] * value_of(j, x);
-      const double slope = cap > 0 ? 1 - std::pow(scores[j] / cap, 2) : 1;
+      const double slope = cap > 0 && !rule.lacks_slope ? 1 - std::pow(scores[j] / cap, 2) : 1;
       add_to(*guess.dq, scale * slope * weights[j] / sum * (dp - delta), key_of(j));
     }
     return guess;
@@ -101,7 +103,7 @@ class Shapes {
       return all.emplace_back(RowRule{mistake, std::move(how)});
     };
     if (!known_.problem.sink_logits.empty()) add_sinks(add);
-    if (known_.problem.softcap > 0) add(Mistake::softcap, "the scores are not capped").softcap = 0;
+    if (known_.problem.softcap > 0) add_softcaps(add);
     if (shape_.value_dim() != shape_.head_dim) add_widths(add);
     if (!shape_.is_square()) add_offsets(add);
     for (const int o : near_numbers(n)) {
@@ -121,6 +123,18 @@ class Shapes {
   }
 
  private:
+  template <class Add>
+  void add_softcaps(const Add& add) const {
+    add(Mistake::softcap, "the scores are not capped").softcap = std::make_shared<double>(0);
+    add(Mistake::softcap, "dS lacks the slope of the cap, 1 - tanh(score / cap)^2").lacks_slope =
+        true;
+    for (double cap = kLeastCap; cap <= kMostCap; cap *= 2) {
+      RowRule& rule = add(Mistake::softcap, "the scores have another cap,");
+      rule.softcap = std::make_shared<double>(cap);
+      rule.penalty = 1.02;
+    }
+  }
+
   template <class Add>
   void add_sinks(const Add& add) const {
     add(Mistake::sink_missing, "the sinks are not in the rows' sums").sinks = [](double) {
@@ -204,11 +218,15 @@ std::optional<double> factor_of(const Values& right, const Values& given, double
 
 void add_shapes(const Knowledge& known, Hypotheses& table) {
   const auto shapes = std::make_shared<const Shapes>(known);
-  for (const RowRule& rule : shapes->rules())
-    table.add(rule.mistake, rule.penalty, rule.how).query = [shapes, rule](const QueryRow& row,
-                                                                           Guess& guess) {
+  for (const RowRule& rule : shapes->rules()) {
+    Hypothesis& made = table.add(rule.mistake, rule.penalty, rule.how);
+    made.query = [shapes, rule](const QueryRow& row, Guess& guess) {
       guess = shapes->row(rule, row.head, row.position);
     };
+    if (rule.softcap == nullptr || *rule.softcap == 0) continue;
+    made.near = rule.softcap;
+    made.near_by = 2;
+  }
 }
 
 std::vector<Suspect> wrong_factors(const Knowledge& known, const std::vector<TensorCheck>& checks) {

@@ -80,11 +80,36 @@ TEST(CheckShapes, NamesWhatBecameOfTheSink) {
   made.expect_named(mine, "sink-in-values");
 }
 
-TEST(CheckShapes, NamesAMissingSoftcap) {
+// A cap that is missing, is another one, or lacks its slope in the backward pass alone.
+TEST(CheckShapes, NamesWhatIsWrongWithASoftcap) {
   Made made;
   made.problem.softcap = 1.5;
   EXPECT_EQ(made.checked(made.answer(), false).result, CheckResult::exact);
   made.expect_named(Made().answer(), "softcap");
+  Made other;
+  other.problem.softcap = 2.2;
+  made.expect_named(other.answer(), "softcap");
+
+  NaiveResult<double> mine = made.answer();
+  const AttentionShape& s = made.shape;
+  std::ranges::fill(mine.dq, 0.0);
+  for (Index row = 0; row < s.batch * s.num_heads * s.queries(); ++row)
+    for (Index j = 0; j <= s.first_query() + row % s.queries(); ++j) {
+      const Index key = row / s.queries() / s.group_size() * s.seqlen + j;
+      double score = 0, by_out = 0;
+      for (Index x = 0; x < s.head_dim; ++x)
+        score += 0.4 * made.inputs.q[row * s.head_dim + x] * made.inputs.k[key * s.head_dim + x];
+      for (Index x = 0; x < s.value_dim(); ++x)
+        by_out += made.inputs.dout[row * s.value_dim() + x] *
+                  (made.inputs.v[key * s.value_dim() + x] - mine.out[row * s.value_dim() + x]);
+      const double weight = std::exp(1.5 * std::tanh(score / 1.5) - mine.lse[row]);
+      for (Index x = 0; x < s.head_dim; ++x)
+        mine.dq[row * s.head_dim + x] +=
+            0.4 * weight * by_out * made.inputs.k[key * s.head_dim + x];
+    }
+  const CheckVerdict verdict = made.checked(mine, false);
+  ASSERT_FALSE(verdict.suspects.empty());
+  EXPECT_NE(verdict.suspects[0].how.find("slope"), std::string::npos) << verdict.suspects[0].how;
 }
 
 TEST(CheckShapes, NamesPositionsAndWidths) {
