@@ -25,8 +25,21 @@ concept kHasNames = requires(E value) {
 template <kHasNames E>
 inline constexpr auto kNamesOf = names_of(E{});
 
+// Return whether V is one of its enum's values: compilers print another as a number, "(Hops)2".
+template <auto V>
+constexpr bool is_listed_value() {
+  return std::string_view(__PRETTY_FUNCTION__).find("= (") == std::string_view::npos;
+}
+// Return whether there are as many names as values.
+template <kHasNames E>
+constexpr bool names_every_value() {
+  constexpr std::size_t names = kNamesOf<E>.size();
+  return is_listed_value<static_cast<E>(names - 1)>() && !is_listed_value<static_cast<E>(names)>();
+}
+
 template <kHasNames E>
 constexpr std::string_view name_of(E value) {
+  static_assert(names_every_value<E>());
   return kNamesOf<E>[static_cast<std::size_t>(value)];
 }
 

@@ -5,10 +5,20 @@
 #include <utility>
 
 #include "core/base/markdown.h"
+#include "core/base/names.h"
 #include "core/base/text.h"
 
 namespace ringscope {
 namespace {
+
+enum class Lacking { a, b };
+constexpr auto names_of(Lacking) { return list_of({"a"}); }
+enum class Named { a, b };
+constexpr auto names_of(Named) { return list_of({"a", "b"}); }
+enum class Spare { a };
+constexpr auto names_of(Spare) { return list_of({"a", "b"}); }
+static_assert(!names_every_value<Lacking>() && names_every_value<Named>() &&
+              !names_every_value<Spare>());
 
 // The examples of RFC 4648, and every byte.
 TEST(Text, Base64IsThatOfTheStandard) {
