@@ -107,13 +107,14 @@ std::string way_text(const Problem& job) {
 std::string problem_text(const Problem& job) {
   const AttentionShape& s = job.shape;
   return fmt::format(
-      "{} tokens x {} batch, {} heads ({} kv), head_dim {}{}, {}, mask {}, {}",
+      "{} tokens x {} batch, {} heads ({} kv), head_dim {}{}, {}, mask {}{}, {}",
       s.is_square()
           ? std::to_string(s.seqlen)
           : fmt::format("{} queries from {} on, {}", s.queries(), s.first_query(), s.seqlen),
       s.batch, s.num_heads, s.num_heads_kv, s.head_dim,
       s.value_dim() == s.head_dim ? "" : fmt::format(" and {}", s.value_dim()), name_of(job.dtype),
-      job.mask.name(), job.backward ? "forward and backward" : "forward");
+      job.mask.name(), job.softcap > 0 ? fmt::format(", softcap {}", job.softcap) : "",
+      job.backward ? "forward and backward" : "forward");
 }
 
 std::string shared_cores_text(int ranks, std::string_view consequence) {

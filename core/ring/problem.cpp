@@ -198,6 +198,7 @@ Recording empty_recording(const Problem& config, std::string_view backend) {
   info.dtype = name_of(config.dtype);
   info.shape = config.shape;
   info.sink_logits = config.has_sinks();
+  if (config.softcap > 0) info.softcap = static_cast<float>(config.softcap);
   info.kv_buffers = config.used_kv_buffers();
   info.world_size = config.world_size;
   info.travel = travel_of(info);

@@ -74,6 +74,7 @@ enum class TracePlace : std::uint8_t {
   FIELD(ring, dropped_events, "dropped_events")   \
   FIELD(ring, dropped_stamps, "dropped_stamps")   \
   FIELD(ring, sink_logits, "sink_logits")         \
+  FIELD(ring, softcap, "softcap")                 \
   FIELD(ring, partition_q, "partition_q")         \
   FIELD(ring, q_runs, "partition_q_runs")         \
   FIELD(shape, seqlen_q, "seqlen_q")              \
@@ -213,6 +214,7 @@ void for_fields(Info& info, Dropped& dropped, F&& f) {
     f(E::q_offset, info.shape.q_offset, {0, INT64_MAX, true});
   });
   f(E::sink_logits, info.sink_logits, {1, 1, true});
+  f(E::softcap, info.softcap, kMayLack);
   f(E::dtype, info.dtype);
   f(E::kv_buffers, info.kv_buffers, {1, INT32_MAX, true});
   f.part(E::failure, info.failure, [&](auto& failure) {

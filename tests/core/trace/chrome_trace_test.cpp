@@ -212,6 +212,7 @@ TEST(ChromeTraceRoundTrip, Samples) {
       EXPECT_EQ(parse_chrome_trace(trace_text_of(recording)), recording);
       recording.info.training = RecordedLayer{7, 1, 3};
       recording.info.travel = Travel{Travels::heads, true, false, world_size};
+      recording.info.softcap = 1.5f;
       recording.model.resize(static_cast<std::size_t>(world_size));
       recording.model[0] = {{ModelPart::attention, Pass::backward, 2, 10, 5000},
                             {ModelPart::reduction, Pass::forward, -1, 5000, 5001, 64}};
