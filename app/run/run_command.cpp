@@ -44,6 +44,15 @@ std::optional<MistakenRing> parse_mistake(const std::string& text) {
   return std::nullopt;
 }
 
+// Return the place of a text such as "1:0", or none.
+std::optional<TilePlace> parse_tile_place(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  if (colon == text.npos) return std::nullopt;
+  const auto rank = parse_number<int>(text.substr(0, colon)),
+             step = parse_number<int>(text.substr(colon + 1));
+  return rank && step ? std::optional(TilePlace{*rank, *step}) : std::nullopt;
+}
+
 void add_inputs(CommandFlags& flags, RunOptions& run) {
   const std::string made = "--text FILE or --random";  // files bring their own sizes
   add_tensors(flags, run);
@@ -132,6 +141,17 @@ void add_outputs(CommandFlags& flags, RunOptions& run) {
       "--trace", run.trace,
       "write the recording, Chrome Trace Event JSON; with a / at its end, a folder with a file "
       "per rank");
+  flags
+      .value(
+          "--record-tile", "RANK:STEP",
+          "with --trace: keep the numbers of that step's first tile, from Q to out, for the viewer",
+          [&run](const std::string& text) {
+            run.job.recorded_tile = parse_tile_place(text);
+            if (!run.job.recorded_tile)
+              throw InputError(
+                  fmt::format("--record-tile: '{}' given; accepted: RANK:STEP, as in 1:0", text));
+          })
+      .needs("--trace FILE");
   flags.flag("--verify", run.verify,
              "compare with naive attention in f64; exit status 1 when it differs");
   flags.integer(
@@ -167,6 +187,8 @@ void check_backend(const RunOptions& run) {
   if (is_on_gpus(run.backend) && run.job.mask.is_in_pieces())
     contradiction("--mask", fmt::format("'{}' {}", run.job.mask.name(), backend),
                   "masks without sink and ranges there");
+  if (run.job.recorded_tile && run.backend != Backend::cpu)
+    contradiction("--record-tile", backend, "it with --backend cpu");
   if (run.mistaken && run.backend != Backend::cpu)
     contradiction("--inject", fmt::format("'{}' {}", name_of(*run.mistaken->mistake), backend),
                   "it with --backend cpu");
@@ -313,6 +335,7 @@ void check_problem(const RunOptions& options, const Problem& config, const Input
     throw InputError(fmt::format("--inject: rank {} given; accepted: below the world-size, {}",
                                  options.mistaken->rank, config.world_size));
   if (config.injection) with_dashes([&] { check_injection(*config.injection, config.world_size); });
+  if (config.recorded_tile) with_dashes([&] { check_tile_place(config, *config.recorded_tile); });
   std::vector<std::string> inputs = plan.files;
   add_files_in({options.job.mask.name(), options.job.partition.name()}, inputs);
   check_output_places(output_places(options), inputs, options.json);

@@ -109,6 +109,11 @@ struct RingProblem {
   }
 };
 
+// A step of a rank, of whose first tile the numbers are recorded (RecordedTile).
+struct TilePlace {
+  int rank = 0, step = 0;
+};
+
 // --- A Problem says what to compute and how it is distributed. Runs, plans and simulations all
 // take it.
 
@@ -135,7 +140,8 @@ struct Problem {
                                     // empty: all alike
 
   double timeout_s = 60;  // seconds without a sign of life or progress (core/threads/watchdog.h)
-  std::optional<Injection> injection = std::nullopt;  // a deliberate fault
+  std::optional<Injection> injection = std::nullopt;      // a deliberate fault
+  std::optional<TilePlace> recorded_tile = std::nullopt;  // on threads alone
 
   // Return the KV buffers that blocks rotate through: at most world_size, and 0 where they don't.
   int used_kv_buffers() const;

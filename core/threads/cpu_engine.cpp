@@ -12,7 +12,10 @@ CpuRankEngine::CpuRankEngine(std::unique_ptr<Communicator> blocks, Rank& rank,
                     &rank.pulse()),
       backend_(delayed_ ? *delayed_ : cpu_, rank.recorder(), rank.ring_problem().params,
                {rank.rank(), blocks_->world_size()}, rank.next_attended(), listener,
-               &rank.pulse()) {}
+               &rank.pulse()) {
+  if (const auto& tile = rank.config().recorded_tile; tile && tile->rank == rank.rank())
+    backend_.record_tile(tile->step);
+}
 
 std::unique_ptr<RankEngine> ThreadEngine::make(Rank& rank, const Listener& listener) {
   return std::make_unique<CpuRankEngine>(std::make_unique<ThreadCommunicator>(ring_, rank.rank()),

@@ -6,6 +6,7 @@
 
 #include "core/attention/large_values.h"
 #include "core/attention/online_softmax.h"
+#include "core/trace/tile.h"
 
 namespace ringscope {
 
@@ -68,7 +69,8 @@ RankEvents recorded_by(const Recorder& recorder, bool has_final_lse) {
                       .samples = recorder.samples(),
                       .dropped = recorder.dropped(),
                       .kernel = recorder.kernel(),
-                      .dropped_stamps = recorder.dropped_stamps()};
+                      .dropped_stamps = recorder.dropped_stamps(),
+                      .tile = recorder.tile()};
   if (!has_final_lse) return recorded;
   // A rank samples at most three rows, repeated step by step.
   for (SoftmaxSample& sample : recorded.samples)
@@ -145,16 +147,111 @@ void RecordingBackend::attended(const StepInfo& step, const BlockStats& stats,
   if (listener_) listener_(event.pairs);
 }
 
+namespace {
+
+// Return the local rows of a region's queries and keys that a recorded tile shows.
+std::pair<Interval, Interval> shown_tile(const Region& region) {
+  const auto of_most = [](Index first, Index size) {
+    const Index begin = std::max<Index>(0, std::min(first, size - RecordedTile::kMost));
+    return Interval{begin, std::min(size, begin + RecordedTile::kMost)};
+  };
+  Index row = 0, key = -1;
+  for (; row < region.queries.size() && key < 0; ++row)
+    region.for_allowed_rows(row, [&](Interval keys) { key = key < 0 ? keys.first : key; });
+  return {of_most(row - 1, region.queries.size()), of_most(key, region.keys.size())};
+}
+
+// Return the first `columns` values of each of so many rows of a tensor in host memory, whose first row
+// begins at value `from`.
+std::vector<float> first_values(DType dtype, const void* tensor, Index from, Index rows,
+                                Index width, Index columns) {
+  std::vector<float> values;
+  visit_dtype(dtype, [&]<class T>(T) {
+    const T* const row = static_cast<const T*>(tensor) + from;
+    for (Index i = 0; i < rows * columns; ++i)
+      values.push_back(to_float(row[i / columns * width + i % columns]));
+  });
+  return values;
+}
+
+// Return what a tile's rows have: row_max, row_sum and out_accum, in units of the weight 1.
+void take_state(const SoftmaxState& state, const AttentionParams& params, Interval rows,
+                std::vector<float>& row_max, std::vector<float>& row_sum,
+                std::vector<float>& out_accum) {
+  const Index width = params.value_dim();
+  for (Index row = rows.first; row < rows.last; ++row) {
+    const double unit = weight_unit(state.row_sum[row], params.seqlen);
+    row_max.push_back(state.row_max[row]);
+    row_sum.push_back(static_cast<float>(state.row_sum[row] / unit));
+    for (Index x = 0; x < std::min(width, RecordedTile::kMost); ++x)
+      out_accum.push_back(static_cast<float>(state.out_accum[row * width + x] / unit));
+  }
+}
+
+}  // namespace
+
 Completion RecordingBackend::attend(const StepInfo& step, const Region& region, const QueryBlock& q,
                                     const KvBlock& block, const SoftmaxState& state,
                                     const Completion& after) {
+  const bool records = step.step == tile_step_ && tile_row_ < 0 && region.pairs() > 0;
+  RecordedTile tile;
+  if (records) tile = begun_tile(step, region, state);
   ForwardingBackend::attend(step, region, q, block, state, after);
+  if (records) end_tile(std::move(tile), region, q, block, state);
   for_sampled_rows(region.queries.size(), [&](Index row) {
     const double row_sum = state.row_sum[row] / weight_unit(state.row_sum[row], params_.seqlen);
     recorder_.record(sample_of(ring_.rank, step.step, region.queries.global_position(row),
                                recorder_.now_ns(), state.row_max[row], row_sum));
   });
   return nullptr;
+}
+
+RecordedTile RecordingBackend::begun_tile(const StepInfo& step, const Region& region,
+                                          const SoftmaxState& state) const {
+  const auto [rows, keys] = shown_tile(region);
+  RecordedTile tile{.rank = ring_.rank,
+                    .step = step.step,
+                    .kv_owner = step.kv_owner,
+                    .softmax_scale = static_cast<float>(params_.softmax_scale)};
+  for (Index i = rows.first; i < rows.last; ++i)
+    tile.queries.push_back(region.queries.global_position(i));
+  for (Index j = keys.first; j < keys.last; ++j)
+    tile.keys.push_back(region.keys.global_position(j));
+  take_state(state, params_, rows, tile.row_max_before, tile.row_sum_before, tile.out_before);
+  return tile;
+}
+
+void RecordingBackend::end_tile(RecordedTile tile, const Region& region, const QueryBlock& q,
+                                const KvBlock& block, const SoftmaxState& state) {
+  const auto [rows, keys] = shown_tile(region);
+  const Index d = params_.head_dim, d_v = params_.value_dim();
+  const Index all_keys = params_.batch * share_.num_heads_kv * block.rows * d;
+  tile.q = first_values(params_.dtype, q.q, rows.first * d, rows.size(), d, d);
+  tile.k = first_values(params_.dtype, block.data, keys.first * d, keys.size(), d, d);
+  tile.v = first_values(params_.dtype, block.data, all_keys + keys.first * d_v, keys.size(), d_v,
+                        std::min(d_v, RecordedTile::kMost));
+  for (Index i = 0; i < rows.size(); ++i)
+    for (Index j = 0; j < keys.size(); ++j) {
+      const Index row = rows.first + i, key = keys.first + j;
+      const double score = scaled_product(tile, i, j), cap = params_.softcap;
+      const bool is_allowed = region.pairs({row, row + 1}, {key, key + 1}) > 0;
+      tile.scores.push_back(!is_allowed ? kMinusInfinity<float>
+                            : cap > 0   ? static_cast<float>(cap * std::tanh(score / cap))
+                                        : static_cast<float>(score));
+    }
+  take_state(state, params_, rows, tile.row_max, tile.row_sum, tile.out_accum);
+  tile_row_ = rows.first;
+  recorder_.record(std::move(tile));
+}
+
+Completion RecordingBackend::finish(const QueryBlock& q, const SoftmaxState& state) {
+  const Completion finished = ForwardingBackend::finish(q, state);
+  const Index width = params_.value_dim();
+  if (tile_row_ >= 0 && recorder_.tile()->out.empty())
+    recorder_.tile()->out = first_values(DType::f32, state.out_accum, tile_row_ * width,
+                                         std::ssize(recorder_.tile()->queries), width,
+                                         std::min(width, RecordedTile::kMost));
+  return finished;
 }
 
 RecordingCommunicator::RecordingCommunicator(Communicator& inner, Recorder& recorder,

@@ -88,11 +88,19 @@ class RecordingBackend : public ForwardingBackend {
   }
   void attended(const StepInfo& step, const BlockStats& stats, std::int64_t begin_ns,
                 std::int64_t cpu_ns) override;
+  Completion finish(const QueryBlock& q, const SoftmaxState& state) override;
+  // Also keep the numbers of a tile of the block that is attended at `step` of the forward pass. Values
+  // must lie in host memory.
+  void record_tile(int step) { tile_step_ = step; }
 
  private:
   Completion around(BlockOperation which, const StepInfo* step, const Completion& after,
                     const Start& start) override;
   void record_wait(const StepInfo& step, Payload payload, const Completion& after);
+  RecordedTile begun_tile(const StepInfo& step, const Region& region,
+                          const SoftmaxState& state) const;
+  void end_tile(RecordedTile tile, const Region& region, const QueryBlock& q, const KvBlock& block,
+                const SoftmaxState& state);
 
   Recorder& recorder_;
   AttentionParams params_;
@@ -101,6 +109,8 @@ class RecordingBackend : public ForwardingBackend {
   NextAttended next_;
   Listener listener_;
   RankPulse* pulse_;
+  int tile_step_ = -1;   // -1: of none
+  Index tile_row_ = -1;  // the recorded tile's first local row; -1: none is recorded yet
 };
 
 // Remembers every hop. flush() writes the send and recv slices, whose times are known only after

@@ -1,5 +1,7 @@
 #include "core/threads/run.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <mutex>
@@ -30,6 +32,26 @@ void check_config(const Problem& config) {
     throw InputError("timeout: " + std::to_string(config.timeout_s) +
                      " given, seconds above 0 accepted");
   if (config.injection) check_injection(*config.injection, config.world_size);
+  if (config.recorded_tile) check_tile_place(config, *config.recorded_tile);
+}
+
+void check_tile_place(const Problem& config, TilePlace place) {
+  const auto refuse = [&](const std::string& accepted) {
+    throw InputError(
+        fmt::format("record-tile: {}:{} given; accepted: {}", place.rank, place.step, accepted));
+  };
+  if (config.scheme->travels != Travels::blocks)
+    refuse(fmt::format("it with a scheme whose KV blocks travel, and not with {}",
+                       config.scheme->name));
+  if (place.rank < 0 || place.rank >= config.world_size)
+    refuse(fmt::format("ranks 0 to {}", config.world_size - 1));
+  const std::vector<Index> pairs = predicted_pairs(config, place.rank);
+  const auto some =
+      std::find_if(pairs.begin(), pairs.end(), [](Index of_step) { return of_step > 0; });
+  if (some == pairs.end()) refuse("a rank that attends something");
+  if (place.step < 0 || place.step >= std::ssize(pairs) || pairs[place.step] == 0)
+    refuse(fmt::format("a step at which rank {} attends something, such as {}", place.rank,
+                       some - pairs.begin()));
 }
 
 WholeInputs checked_rows(const Problem& config, const AttentionInputs& inputs) {

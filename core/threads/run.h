@@ -15,6 +15,8 @@ namespace ringscope {
 
 // Throw InputError for an impossible config.
 void check_config(const Problem& config);
+// Throw InputError unless the rank attends something at the step, in a scheme whose KV blocks travel.
+void check_tile_place(const Problem& config, TilePlace place);
 
 // ---
 // A whole attention problem on a ring: scatter the rows by partition, run one thread per rank, and

@@ -21,7 +21,10 @@ constexpr std::uint64_t kMinBytesPerRank = 64;  // least size of the events that
 constexpr std::size_t kMaxListText = 1000;
 constexpr std::size_t kBytesOfSlice = 200;  // at least, as we write it
 
-using Lists = std::map<EventField, std::vector<std::int64_t>>;
+struct Lists {
+  std::map<EventField, std::vector<std::int64_t>> integers;
+  std::map<EventField, std::vector<float>> reals;
+};
 
 // Takes the members that for_fields() describes from what was read.
 struct FieldReader {
@@ -31,7 +34,9 @@ struct FieldReader {
   template <class T>
   void operator()(EventField field, T& value, FieldRange range = {}) const {
     if constexpr (std::is_same_v<T, std::vector<std::int64_t>>) {
-      if (const auto list = lists.find(field); list != lists.end()) value = list->second;
+      take(lists.integers, field, value);
+    } else if constexpr (std::is_same_v<T, std::vector<float>>) {
+      take(lists.reals, field, value);
     } else if (range.may_lack && !fields.has(field)) {
       return;
     } else if constexpr (requires { value.emplace(); }) {
@@ -46,6 +51,10 @@ struct FieldReader {
     } else {
       value = fields.string(field);
     }
+  }
+  template <class All, class List>
+  static void take(const All& all, EventField field, List& value) {
+    if (const auto list = all.find(field); list != all.end()) value = list->second;
   }
   template <class F>
   void object(EventField field, F&& members) const {
@@ -150,10 +159,14 @@ class TraceReader {
     static constexpr std::pair<E, TracePlace> kObjects[] = {
         {E::args, TracePlace::args},       {E::distributed_info, TracePlace::distributed},
         {E::ring, TracePlace::ring},       {E::shape, TracePlace::shape},
-        {E::failure, TracePlace::failure}, {E::provenance, TracePlace::provenance}};
+        {E::failure, TracePlace::failure}, {E::provenance, TracePlace::provenance},
+        {E::tile, TracePlace::tile}};
     static constexpr E kLists[] = {E::mask_slices,     E::partition_runs, E::q_runs,
                                    E::clock_offset_ns, E::clock_error_ns, E::dropped_events,
-                                   E::dropped_stamps};
+                                   E::dropped_stamps,  E::tile_queries,   E::tile_keys_at};
+    static constexpr E kReals[] = {E::tile_q,     E::tile_k,     E::tile_v,     E::tile_scores,
+                                   E::max_before, E::sum_before, E::out_before, E::max_after,
+                                   E::sum_after,  E::out_after,  E::tile_out};
     static constexpr E kTexts[] = {E::input_dims, E::input_types, E::inputs, E::splits_in,
                                    E::splits_out};
     const auto is_in = [field](const auto& all) {
@@ -167,6 +180,7 @@ class TraceReader {
       return read_object(place, fields);
     }
     if (is_in(kLists)) return read_list(field, token);
+    if (is_in(kReals)) return read_reals(field, token);
     if (is_in(kTexts)) return read_as_text(field, token, fields);
     json_.skip(token);
   }
@@ -187,6 +201,8 @@ class TraceReader {
     } catch (const InputError& error) {
       fail_at(head_.at(EventField::head_dim), error.what());
     }
+    for_tile_fields(recording.tile, info.world_size, FieldReader{head_, lists_});
+    if (recording.tile) check_tile(*recording.tile, info.shape);
     for (const EventField field : kOriginFields)
       if (head_.has(field)) info.origin.emplace_back(name_of(field), head_.string(field));
     for (const auto* list :
@@ -200,6 +216,32 @@ class TraceReader {
       events.reserve(stored_bytes_ / kBytesOfSlice / recording.events.size());
   }
 
+  // Refuse lists that do not have the sizes of one tile.
+  void check_tile(const RecordedTile& tile, const AttentionShape& shape) const {
+    const std::size_t rows = tile.queries.size(), keys = tile.keys.size();
+    const auto columns = static_cast<std::size_t>(std::min(shape.value_dim(), RecordedTile::kMost)),
+               head_dim = static_cast<std::size_t>(shape.head_dim);
+    const auto is_of = [&](std::size_t count, const std::vector<float>& values) {
+      return values.size() == count;
+    };
+    const auto lies_in = [&](const std::vector<std::int64_t>& positions) {
+      return !positions.empty() && positions.size() <= RecordedTile::kMost &&
+             ranges::all_of(positions, [&](std::int64_t at) { return at < shape.seqlen; });
+    };
+    if (!lies_in(tile.queries) || !lies_in(tile.keys) || !is_of(rows * head_dim, tile.q) ||
+        !is_of(keys * head_dim, tile.k) || !is_of(keys * columns, tile.v) ||
+        !is_of(rows * keys, tile.scores) || !is_of(rows, tile.row_max_before) ||
+        !is_of(rows, tile.row_sum_before) || !is_of(rows * columns, tile.out_before) ||
+        !is_of(rows, tile.row_max) || !is_of(rows, tile.row_sum) ||
+        !is_of(rows * columns, tile.out_accum) ||
+        !(tile.out.empty() || is_of(rows * columns, tile.out)))
+      fail_at(
+          head_.at(EventField::tile),
+          fmt::format("lists of other sizes than those of one tile in \"recorded_tile\"; 1 to {} "
+                      "queries and keys, and matrices of them accepted",
+                      RecordedTile::kMost));
+  }
+
   // Return the number of ranks. It is limited by the file's size, so that a short file can't claim
   // memory for many.
   int world_size() const {
@@ -211,14 +253,21 @@ class TraceReader {
   // Read a list of integers, of which only a clock's offsets may be negative.
   void read_list(EventField field, JsonToken token) {
     const std::int64_t low = field == EventField::clock_offset_ns ? INT64_MIN : 0;
-    std::vector<std::int64_t>& list = lists_[field];
+    for_items(lists_.integers[field], field, token,
+              [&] { return head_.integer(field, low, INT64_MAX); });
+  }
+  void read_reals(EventField field, JsonToken token) {
+    for_items(lists_.reals[field], field, token, [&] { return head_.real(field); });
+  }
+  template <class List, class Item>
+  void for_items(List& list, EventField field, JsonToken token, Item&& item) {
     if (token != JsonToken::begin_array)
       fail_at(json_.at(),
-              "no list given for one of \"ring\"; a list with an integer a rank accepted");
+              fmt::format("no list given for {}; a list of numbers accepted", name_of(field)));
     list.clear();
     while ((token = json_.next()) != JsonToken::end_array) {
       head_.set(field, token, json_.text(), json_.at());
-      list.push_back(head_.integer(field, low, INT64_MAX));
+      list.push_back(item());
     }
   }
 

@@ -123,6 +123,11 @@ class TraceWriter {
       add_text(json_float(value));
     } else if constexpr (std::is_same_v<T, std::vector<std::int64_t>>) {
       add("[{}]", fmt::join(value, ", "));
+    } else if constexpr (std::is_same_v<T, std::vector<float>>) {
+      add_text("[");
+      for (std::size_t i = 0; i < value.size(); ++i)
+        add("{}{}", i == 0 ? "" : ", ", json_float(value[i]));
+      add_text("]");
     } else if constexpr (!std::is_integral_v<T>) {
       add_text(json_string(value));
     } else if (is_time(field)) {
@@ -181,6 +186,10 @@ class TraceWriter {
     close_object();
     begin_line();
     write_origin();
+    if (recording_.tile && (only_rank_ < 0 || recording_.tile->rank == only_rank_)) {
+      for_tile_fields(recording_.tile, info.world_size, FieldWriter{*this});
+      begin_line();
+    }
     if (!recording_.story.empty()) write_story();
     member(EventField::base_time, info.base_time_ns);
     add_text(",\n\"displayTimeUnit\": \"ms\"");

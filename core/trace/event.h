@@ -260,6 +260,26 @@ struct SoftmaxSample {
   bool operator==(const SoftmaxSample&) const = default;
 };
 
+// The numbers of a small tile of one step, as a run on CPUs had them (batch entry 0, head 0): the first
+// query rows that attend any of the block's keys, the first of these keys, and the first columns of V and
+// out_accum, which do not depend on each other. core/trace/tile.h computes what lies in between.
+struct RecordedTile {
+  static constexpr Index kMost = 6;  // rows, keys, columns
+  std::int32_t rank = 0, step = 0, kv_owner = 0;
+  float softmax_scale = 1;
+  std::vector<std::int64_t> queries = {}, keys = {};  // global positions
+  std::vector<float> q = {}, k = {};                  // [queries, head_dim], [keys, head_dim]
+  std::vector<float> v = {};                          // [keys, columns]
+  std::vector<float> scores = {};  // [queries, keys]: scaled, capped, -inf where masked
+  // The rows' state before the step, and after all keys of the block: row_max and row_sum [queries],
+  // out_accum [queries, columns].
+  std::vector<float> row_max_before = {}, row_sum_before = {}, out_before = {};
+  std::vector<float> row_max = {}, row_sum = {}, out_accum = {};
+  std::vector<float> out = {};  // [queries, columns]: the output; empty if the run failed before
+
+  bool operator==(const RecordedTile&) const = default;
+};
+
 // How a failed run ended. -1 means unknown.
 struct RunEnd {
   std::string message;
@@ -338,6 +358,7 @@ struct Recording {
   std::vector<std::vector<ModelSpan>> model = {};
   // Where kernels stamped what they did: one list per rank. Otherwise it is empty.
   std::vector<std::vector<KernelSpan>> kernel = {};
+  std::optional<RecordedTile> tile = {};  // if the run was asked for one
 
   bool operator==(const Recording&) const = default;
 };

@@ -118,6 +118,7 @@ void add_rank(Recording& recording, int r, RankEvents of_rank) {
     recording.kernel[r] = std::move(of_rank.kernel);
     recording.info.dropped_stamps[r] = of_rank.dropped_stamps;
   }
+  if (of_rank.tile) recording.tile = std::move(of_rank.tile);
   recording.samples.insert(recording.samples.end(), of_rank.samples.begin(), of_rank.samples.end());
 }
 

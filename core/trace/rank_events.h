@@ -1,6 +1,7 @@
 // Packs what one rank recorded into bytes, to send it to another process of the same program.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,7 @@ struct RankEvents {
   std::vector<ModelSpan> model = {};    // of a training step
   std::vector<KernelSpan> kernel = {};  // of kernels that stamped what they did
   std::int64_t dropped_stamps = 0;
+  std::optional<RecordedTile> tile = {};  // not packed, because only threads record one
 
   bool operator==(const RankEvents&) const = default;
 };

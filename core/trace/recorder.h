@@ -3,6 +3,8 @@
 // further events are dropped and counted, and the writer says so.
 #pragma once
 
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/base/clock.h"
@@ -29,6 +31,10 @@ class Recorder {
   // Keep what a kernel stamped, once nothing is recorded any more.
   void record(const KernelSpan& span) { kernel_.push_back(span); }
   void drop_stamps(std::int64_t count) { dropped_stamps_ += count; }
+  // Keep the numbers of a tile, which are few and taken once.
+  void record(RecordedTile tile) { tile_ = std::move(tile); }
+  std::optional<RecordedTile>& tile() { return tile_; }
+  const std::optional<RecordedTile>& tile() const { return tile_; }
   const std::vector<KernelSpan>& kernel() const { return kernel_; }
   std::int64_t dropped_stamps() const { return dropped_stamps_; }
 
@@ -50,6 +56,7 @@ class Recorder {
   std::vector<TraceEvent> events_;
   std::vector<SoftmaxSample> samples_;
   std::vector<KernelSpan> kernel_;
+  std::optional<RecordedTile> tile_;
   std::int64_t dropped_stamps_ = 0;
   std::int64_t dropped_ = 0;
 };

@@ -53,10 +53,11 @@ struct Lookup {
     return static_cast<EventField>(i);
   }
 };
-constexpr Lookup kLookups[] = {
-    Lookup(TracePlace::top),        Lookup(TracePlace::distributed), Lookup(TracePlace::ring),
-    Lookup(TracePlace::shape),      Lookup(TracePlace::failure),     Lookup(TracePlace::provenance),
-    Lookup(TracePlace::story_step), Lookup(TracePlace::event),       Lookup(TracePlace::args)};
+constexpr Lookup kLookups[] = {Lookup(TracePlace::top),        Lookup(TracePlace::distributed),
+                               Lookup(TracePlace::ring),       Lookup(TracePlace::shape),
+                               Lookup(TracePlace::failure),    Lookup(TracePlace::tile),
+                               Lookup(TracePlace::provenance), Lookup(TracePlace::story_step),
+                               Lookup(TracePlace::event),      Lookup(TracePlace::args)};
 
 // Read all of `text` as one number of type T. Return false when it is not one.
 template <class T>

@@ -23,6 +23,7 @@ enum class TracePlace : std::uint8_t {
   ring,
   shape,
   failure,
+  tile,
   provenance,
   story_step,
   event,
@@ -35,6 +36,7 @@ enum class TracePlace : std::uint8_t {
   FIELD(top, distributed_info, "distributedInfo") \
   FIELD(top, ring, "ring")                        \
   FIELD(top, provenance, "provenance")            \
+  FIELD(top, tile, "recorded_tile")               \
   FIELD(top, story, "story")                      \
   FIELD(top, base_time, "baseTimeNanoseconds")    \
   FIELD(top, trace_events, "traceEvents")         \
@@ -88,6 +90,23 @@ enum class TracePlace : std::uint8_t {
   FIELD(failure, failure_message, "message")      \
   FIELD(failure, failure_rank, "rank")            \
   FIELD(failure, failure_step, "step")            \
+  FIELD(tile, tile_rank, "rank")                  \
+  FIELD(tile, tile_step, "step")                  \
+  FIELD(tile, tile_owner, "kv_owner")             \
+  FIELD(tile, tile_scale, "softmax_scale")        \
+  FIELD(tile, tile_queries, "queries")            \
+  FIELD(tile, tile_keys_at, "keys")               \
+  FIELD(tile, tile_q, "q")                        \
+  FIELD(tile, tile_k, "k")                        \
+  FIELD(tile, tile_v, "v")                        \
+  FIELD(tile, tile_scores, "scores")              \
+  FIELD(tile, max_before, "row_max_before")       \
+  FIELD(tile, sum_before, "row_sum_before")       \
+  FIELD(tile, out_before, "out_accum_before")     \
+  FIELD(tile, max_after, "row_max")               \
+  FIELD(tile, sum_after, "row_sum")               \
+  FIELD(tile, out_after, "out_accum")             \
+  FIELD(tile, tile_out, "out")                    \
   FIELD(provenance, origin_version, "version")    \
   FIELD(provenance, origin_commit, "commit")      \
   FIELD(provenance, origin_command, "command")    \
@@ -246,6 +265,33 @@ void for_fields(Info& info, Dropped& dropped, F&& f) {
   f(E::clock_error_ns, info.clock_error_ns);
   f(E::dropped_events, dropped);
   f(E::dropped_stamps, info.dropped_stamps, kMayLack);
+}
+
+// Describe the numbers of a tile to `f`, likewise.
+template <class Tile, class F>
+void for_tile_fields(Tile& recorded, int world_size, F&& f) {
+  using E = EventField;
+  f.part(E::tile, recorded, [&](auto& tile) {
+    f.object(E::tile, [&] {
+      f(E::tile_rank, tile.rank, {0, world_size - 1});
+      f(E::tile_step, tile.step, {0, world_size - 1});
+      f(E::tile_owner, tile.kv_owner, {0, world_size - 1});
+      f(E::tile_scale, tile.softmax_scale);
+      f(E::tile_queries, tile.queries);
+      f(E::tile_keys_at, tile.keys);
+      f(E::tile_q, tile.q);
+      f(E::tile_k, tile.k);
+      f(E::tile_v, tile.v);
+      f(E::tile_scores, tile.scores);
+      f(E::max_before, tile.row_max_before);
+      f(E::sum_before, tile.row_sum_before);
+      f(E::out_before, tile.out_before);
+      f(E::max_after, tile.row_max);
+      f(E::sum_after, tile.row_sum);
+      f(E::out_after, tile.out_accum);
+      f(E::tile_out, tile.out, kMayLack);
+    });
+  });
 }
 
 // Describe a paragraph of a story to `f`, likewise.

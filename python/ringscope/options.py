@@ -94,6 +94,7 @@ class RunOptions(Problem, total=False):
     kernel: Size
     backward_kernel: Size
     kernel_trace: int
+    record_tile: str  # "2:1": of rank 2 at step 1
     gpus: int
     kv_buffers: int
     write_partition: PathLike

@@ -222,6 +222,7 @@ TEST(ChromeTraceRoundTrip, Samples) {
           {KernelPart::wait, 15, 3, 0, 9, 2, 4, 10, 15, 6},
           {KernelPart::epilogue, 0, 0, world_size - 1, 0, 0, -1, 15, 15, 0},
           {KernelPart::query_gradients, 0, 1, 0, 0, -1, 3, 16, 17, 2, Pass::backward}};
+      recording.tile = sample_tile();
       EXPECT_EQ(parse_chrome_trace(trace_text_of(recording)), recording);
     }
 }

@@ -213,6 +213,39 @@ TEST(HostileTrace, SpansOfModelsAndPartsOfKernels) {
     expect_complaint(with(text, from, to), part);
 }
 
+TEST(HostileTrace, NumbersOfATile) {
+  Recording recording = sample_recording(2, false);
+  recording.tile = sample_tile();
+  recording.tile->out.clear();  // as of a run that failed
+  const std::string text = trace_text_of(recording);
+  EXPECT_EQ(parse_chrome_trace(text), recording);
+  const std::string sizes = "lists of other sizes than those of one tile";
+  for (const auto& [from, to, part] :
+       {std::tuple{"\"kv_owner\": 0, \"softmax_scale\"", "\"kv_owner\": 2, \"softmax_scale\"",
+                   std::string("2 given for kv_owner")},
+        {"\"softmax_scale\": 0.125", "\"softmax_scale\": []", "given for softmax_scale"},
+        {"\"queries\": [7, 999]", "\"queries\": 7", "no list given for queries"},
+        {"\"queries\": [7, 999]", "\"queries\": [7, -1]", "-1 given for queries"},
+        {"\"queries\": [7, 999]", "\"queries\": [7, 1000]", sizes},
+        {"\"queries\": [7, 999]", "\"queries\": []", sizes},
+        {"\"keys\": [0, 1, 2]", "\"keys\": [0, 1, 2, 3, 4, 5, 6]", sizes},
+        {"\"q\": [0.1, ", "\"q\": [", sizes},
+        {"\"k\": [", "\"k\": [7, ", sizes},
+        {"\"v\": [", "\"_v\": [", sizes},
+        {"\"scores\": [1, ", "\"scores\": [", sizes},
+        {"\"scores\": [1, ", "\"scores\": [null, ", "given for scores"},
+        {"\"scores\": [1, ", "\"scores\": [1e39, ", "given for scores"},
+        {"\"row_max_before\": [\"-inf\", ", "\"row_max_before\": [", sizes},
+        {"\"row_sum_before\": [0, ", "\"row_sum_before\": [", sizes},
+        {"\"out_accum_before\": [0, ", "\"out_accum_before\": [", sizes},
+        {"\"row_max\": [1, ", "\"row_max\": [", sizes},
+        {"\"row_sum\": [1.5, ", "\"row_sum\": [", sizes},
+        {"\"out_accum\": [2, ", "\"out_accum\": [", sizes},
+        {"\"out_accum\": [2, ", "\"out\": [2], \"out_accum\": [2, ", sizes},
+        {"\"rank\": 0, \"step\"", "\"_rank\": 0, \"step\"", "rank missing"}})
+    expect_complaint(with(text, from, to), part);
+}
+
 // Members that a recording may lack.
 TEST(HostileTrace, NumbersOfBuffers) {
   EXPECT_EQ(parse_chrome_trace(sample()).info.kv_buffers, 0);

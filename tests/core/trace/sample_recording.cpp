@@ -91,4 +91,22 @@ Recording sample_recording(int world_size, bool backward) {
   return recording;
 }
 
+RecordedTile sample_tile() {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  return {.softmax_scale = 0.125f,
+          .queries = {7, 999},
+          .keys = {0, 1, 2},
+          .q = std::vector<float>(2 * 64, 0.1f),
+          .k = std::vector<float>(3 * 64, -1e-41f),
+          .v = std::vector<float>(3 * 6, 3e38f),
+          .scores = {1, -kInfinity, -0.0f, -kInfinity, -kInfinity, -kInfinity},
+          .row_max_before = {-kInfinity, -kInfinity},
+          .row_sum_before = {0, 0},
+          .out_before = std::vector<float>(2 * 6, 0.0f),
+          .row_max = {1, -kInfinity},
+          .row_sum = {1.5f, 0},
+          .out_accum = std::vector<float>(2 * 6, 2.0f),
+          .out = std::vector<float>(2 * 6, 0.25f)};
+}
+
 }  // namespace ringscope

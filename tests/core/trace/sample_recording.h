@@ -11,4 +11,7 @@ namespace ringscope {
 // samples a rank.
 Recording sample_recording(int world_size, bool backward);
 
+// A tile of its rank 0 with odd numbers: two queries that have seen nothing, three keys, a row without any.
+RecordedTile sample_tile();
+
 }  // namespace ringscope
