@@ -570,7 +570,6 @@ TEST(SoftmaxRows, EveryBlockHasItsFactorAndItsPart) {
   }
   const std::vector<SoftmaxStep> steps = softmax_steps(row);
   ASSERT_EQ(steps.size(), 3u);
-  EXPECT_EQ(std::pair(steps[2].old_max, steps[2].old_sum), std::pair(1.0, 2.0));
   EXPECT_EQ(std::pair(steps[0].part, steps[1].factor), std::pair(0.0, 0.0));
   EXPECT_NEAR(steps[2].factor, std::exp(-2.0), 1e-12);
   EXPECT_NEAR(steps[1].part, 2 * std::exp(-2.0) / 1.5, 1e-12);

@@ -374,10 +374,10 @@ TEST(Viewer, TasksOfANewcomerTakeThreeClicksAtMost) {
     for (const std::string& click : clicks) person.click_on(click);
     EXPECT_TRUE(person.sees(seen)) << seen;
   }
-  {  // the old and new maximum and sum of a row
+  {  // maximum and sum of a row, step by step, and the factor between them
     Person person(session_of(ring_trace(4)));
     person.click_on("Softmax");
-    for (const char* head : {"old m", "row_max", "old l", "row_sum"})
+    for (const char* head : {"old m", "row_max", "factor", "row_sum"})
       EXPECT_TRUE(person.sees(head)) << head;
   }
   Person person = one();  // a bare picture

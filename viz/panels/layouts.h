@@ -80,10 +80,10 @@ std::vector<SoftmaxRow> softmax_rows(const Trace& trace);  // in order of querie
 // Return the row whose state changes at the most steps; among several, return the last one.
 int default_softmax_row(const std::vector<SoftmaxRow>& rows);
 
-// What a block does to a row: the state before it, the factor exp(old_max - row_max) that multiplies what
-// there was, and the block's part of the row's final sum.
+// What a block does to a row: the factor exp(old row_max - row_max) that multiplies what there was, and
+// the block's part of the row's final sum.
 struct SoftmaxStep {
-  double old_max = 0, old_sum = 0, factor = 0, part = 0;
+  double factor = 0, part = 0;
 };
 std::vector<SoftmaxStep> softmax_steps(const SoftmaxRow& row);
 

@@ -65,7 +65,7 @@ std::vector<SoftmaxStep> softmax_steps(const SoftmaxRow& row) {
     const double added = sample.row_sum - factor * sum;
     const SoftmaxSample& last = row.samples.back();
     steps.push_back(
-        {max, sum, factor,
+        {factor,
          added > 0 ? added * std::exp(double{sample.row_max} - last.row_max) / last.row_sum : 0});
     max = sample.row_max;
     sum = sample.row_sum;
@@ -79,7 +79,7 @@ std::vector<SoftmaxStep> softmax_steps(const SoftmaxRow& row) {
 
 namespace {
 
-constexpr float kSoftmaxPad = 10, kSoftmaxWide = 620, kMostSoftmax = 1000;
+constexpr float kSoftmaxPad = 10, kMostSoftmax = 1000;
 constexpr std::size_t kMostTabs = 200;
 
 // Return the owner of the block that `rank` attends at forward step `step`, or -1 if there is none.
@@ -88,46 +88,26 @@ int owner_at(const Document& document, int rank, int step) {
   return slice ? document.trace.slice(*slice).kv_owner : -1;
 }
 
-// Draw a block's part of the row in the next cell, above a bar. The largest part has a bar of full length.
-void part_cell(const PanelContext& context, double part, double largest, Color color) {
-  ImGui::TableNextColumn();
-  const Box box = content_box();
-  const float line = ImGui::GetTextLineHeight();
-  const double share = part <= largest ? part / largest : 0;  // also NaN is none
-  fill({box.x0, box.y0 + 1, box.at(share, 0).x, box.y0 + line - 1}, with_alpha(color, 0.5), 2);
-  draw_text(context.fonts.mono, {box.x1, box.y0}, {1, 0}, ImGui::GetColorU32(ImGuiCol_Text),
-            percent_text(part));
-  ImGui::Dummy({1, line});
-}
-
-// Draw a line for each step. A click on it goes there. Where there is room, values stand before and
-// after the step.
+// Draw a line for each step, with what the row has after it; what it had before stands in the line above.
+// A click on a line goes to its step.
 void draw_table(const PanelContext& context, const SoftmaxRow& row, float width, int current) {
   Session& session = context.session;
   const Palette& palette = context.palette;
-  std::vector<const char*> columns = {"KV", "m, row_max", "factor", "l, row_sum", "part", "error"};
-  const bool wide = width >= kSoftmaxWide;
-  if (wide)
-    columns = {"KV",         "old m", "m, row_max", "factor", "old l",
-               "l, row_sum", "part",  "lse",        "error"};
+  constexpr const char* kColumns[] = {"KV", "m, row_max", "factor", "l, row_sum", "part", "error"};
   constexpr ImGuiTableFlags kFlags =
       ImGuiTableFlags_SizingStretchSame | ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_NoClip;
-  const int count = 1 + static_cast<int>(columns.size());
-  if (!ImGui::BeginTable("samples", count, kFlags, {width, 0})) return;
+  if (!ImGui::BeginTable("samples", 1 + std::size(kColumns), kFlags, {width, 0})) return;
   ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
   ImGui::TableNextColumn();
   ImGui::TextUnformatted("step");
-  for (const char* column : columns) number_cell(column);
+  for (const char* column : kColumns) number_cell(column);
   const int n = session.document().trace.rank_count();
   const std::vector<SoftmaxStep> steps = softmax_steps(row);
-  double largest = 1e-9;
-  for (const SoftmaxStep& step : steps) largest = std::max(largest, step.part);
   ImGui::PushFont(context.fonts.mono);
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const SoftmaxSample& sample = row.samples[i];
     const int owner = owner_at(session.document(), row.rank, sample.step);
     const Color color = owner < 0 ? palette.accent : owner_color(session.look.theme, owner, n);
-    const auto value_cell = [](double value) { number_cell(softmax_text(value)); };
     ImGui::TableNextRow();
     if (sample.step == current)
       ImGui::TableSetBgColor(ImGuiTableBgTarget_RowBg0, with_alpha(palette.playhead, 0.2));
@@ -142,13 +122,9 @@ void draw_table(const PanelContext& context, const SoftmaxRow& row, float width,
     number_cell(owner < 0 ? "-" : std::to_string(owner));
     if (const ImVec2 at = ImGui::GetItemRectMin(); owner >= 0)
       fill({at.x - 16, at.y + 2, at.x - 6, at.y + 12}, color, 2);
-    if (wide) value_cell(steps[i].old_max);
-    value_cell(sample.row_max);
-    value_cell(steps[i].factor);
-    if (wide) value_cell(steps[i].old_sum);
-    value_cell(sample.row_sum);
-    part_cell(context, steps[i].part, largest, color);
-    if (wide) value_cell(sample.lse);
+    for (const double value : {double{sample.row_max}, steps[i].factor, double{sample.row_sum}})
+      number_cell(softmax_text(value));
+    number_cell(percent_text(steps[i].part));
     number_cell(sample.lse_error == 0  ? "0"
                 : sample.lse_error < 0 ? "-"
                                        : fmt::format("{:.1e}", sample.lse_error));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 namespace ringscope::viz {
 
@@ -109,26 +110,13 @@ std::array<Color, kOwnerClasses> make_wheel(Theme theme, bool vivid) {
 
 // Return the colour of work around the ring, which is quieter than the owners' colours.
 Color part_color(const Palette& palette, ModelPart part) {
-  const auto quiet = [&](Color color, double share) {
-    return mix(palette.background, color, share);
-  };
-  switch (part) {
-    case ModelPart::attention:
-      return quiet(palette.accent, 0.4);
-    case ModelPart::ring:
-      return quiet(palette.accent, 0.75);
-    case ModelPart::mlp:
-      return quiet(palette.of(Lane::communication), 0.5);
-    case ModelPart::head:
-      return quiet(palette.playhead, 0.5);
-    case ModelPart::reduction:
-      return quiet(palette.of(Lane::send), 0.7);
-    case ModelPart::update:
-      return quiet(palette.warning, 0.6);
-    case ModelPart::embedding:
-      break;
-  }
-  return palette.of(Lane::other);
+  const std::pair<Color, double> strengths[] = {
+      {palette.of(Lane::other), 1}, {palette.accent, 0.4},
+      {palette.accent, 0.75},       {palette.of(Lane::communication), 0.5},
+      {palette.playhead, 0.5},      {palette.of(Lane::send), 0.7},
+      {palette.warning, 0.6}};  // by part
+  const auto [color, strength] = strengths[static_cast<int>(part)];
+  return mix(palette.background, color, strength);
 }
 
 }  // namespace
