@@ -319,7 +319,7 @@ struct RunInfo {
   int kv_buffers = 0;  // ring only: how many the blocks rotate through; 0: not given, means two
   AttentionShape shape;
   int sink_logits = 0;           // 1: a learned sink joins each row's sum
-  std::optional<float> softcap;  // of scores, if there is one
+  std::optional<float> softcap;  // C: a score s counts as C tanh(s / C)
   int world_size = 1;
   std::int64_t base_time_ns = 0;              // system clock, since 1970
   std::vector<std::int64_t> clock_offset_ns;  // one per rank, already subtracted from its events

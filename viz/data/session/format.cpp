@@ -79,6 +79,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const RunInfo& run, bo
                                    shape.head_dim, shape.num_heads_kv));
   }
   if (run.backend != "profile") add("dtype", run.dtype);
+  if (run.softcap) add("softcap", fmt::format("{}", *run.softcap));
   if (run.machine) {
     const RunMachine& machine = *run.machine;
     add("hardware", machine.device);
