@@ -274,7 +274,7 @@ Finish declare_view(CommandFlags& flags) {
                 "begin at this paragraph of its story, from 1; 0: without it", 0,
                 std::numeric_limits<int>::max(), "K");
   flags.name("--panel", view->panel, "P",
-             "one panel, large: timeline, ring, mask, balance or softmax",
+             "one panel, large: timeline, ring, mask, balance, softmax, links or tile",
              [](const std::string& text) { return parse_name(text, kAllFigures); });
   flags.optional_value("--what-if", "SETTING=VALUE,...",
                        "beside what would be recorded with these settings, such as bandwidth=2, "

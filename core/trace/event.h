@@ -133,9 +133,9 @@ struct KernelSpan {
 // run. A reader that does not know stories passes over it.
 
 // The picture of a recording that a paragraph is about.
-enum class Figure : std::uint8_t { timeline, ring, mask, balance, softmax };
+enum class Figure : std::uint8_t { timeline, ring, mask, balance, softmax, links, tile };
 constexpr auto names_of(Figure) {
-  return list_of({"timeline", "ring", "mask", "balance", "softmax"});
+  return list_of({"timeline", "ring", "mask", "balance", "softmax", "links", "tile"});
 }
 inline constexpr auto kAllFigures = kAllOf<Figure>;
 

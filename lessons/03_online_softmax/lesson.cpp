@@ -77,6 +77,10 @@ void lesson_03(Page& page) {
   for (int j = 0; j < 4; ++j) at_once += weights[j] * values[j];
   page.value("at once", fixed(at_once, 3));
 
+  // The viewer goes through such a step with the numbers of a run, from Q to out. Record one by
+  // `./ringscope run --random --mask causal --partition striped --record-tile 2:1 --trace tile.json`, then look at it by
+  // `./ringscope view tile.json --panel tile`, with the keys `>` and `<`.
+
   // ## Merge
   //
   // There is another way. Suppose two ranks have each seen half of the keys, and neither has the

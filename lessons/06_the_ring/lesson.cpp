@@ -86,6 +86,7 @@ void lesson_06(Page& page) {
   // A hop of up to 10 ms costs nothing. Lesson 12 asks when hops are that short. Here are four threads
   // as ranks:
   Problem config = ring_job(2, 4096, 4);  // 2 heads of 64, 4,096 tokens, 4 ranks
+  config.recorded_tile = TilePlace{2, 1};
   RingRun run = run_on_threads(config, random_inputs(config.shape));
   const RunSummary summary = summarize(run.recording);
   page.value("rank 2 computed for",
@@ -102,6 +103,9 @@ void lesson_06(Page& page) {
        scene("The ring at step 1: every block is one rank further than it was.", Figure::ring, 1),
        scene("After step 3 every rank has met every block.", 3, -1, Lane::compute)});
 
+  // It also has the numbers of the first tile that rank 2 attends at step 1: `--panel tile` goes through them
+  // from Q to out.
+  //
   // The pictures show the times of lesson 5, for ranks with a core and a link each. In the run a hop was
   // a copy in memory, which hides easily, but four ranks shared two cores, so rank 2 waited all the
   // same. Your times will differ.

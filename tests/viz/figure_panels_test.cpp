@@ -7,8 +7,10 @@
 #include <set>
 #include <tuple>
 
+#include "tests/core/trace/sample_recording.h"
 #include "tests/viz/panel_stage.h"
 #include "viz/data/session/format.h"
+#include "viz/data/session/selection.h"
 #include "viz/panels/balance/balance_heatmap.h"
 #include "viz/panels/layouts.h"
 
@@ -149,6 +151,104 @@ TEST(RingPanel, LinksOfNodesAreToldApart) {
 }
 
 // ---
+// The links.
+
+// Two nodes of two ranks: 4096 bytes take 1 us inside a node, 8 us from 1 to 2 and 20 us from 3 to 0.
+Trace two_nodes() {
+  HandMade made(4);
+  made.recording().info.machine =
+      RunMachine{.link = "NVLink4", .between = "NDR InfiniBand", .nodes = 2};
+  for (int rank = 0; rank < 4; ++rank) {
+    made.compute(rank, 0, 0, 30000);
+    made.hop(rank, 0, 0, rank % 2 == 0 ? 1000 : rank == 1 ? 8000 : 20000, 4096);
+  }
+  return made.trace();
+}
+
+TEST(LinksPanel, NodesAreToldApartAndTheSlowestComesFirst) {
+  const std::vector<Document> documents = documents_of(two_nodes());
+  const std::vector<LinkKind> kinds = link_kinds(documents[0]);
+  ASSERT_EQ(kinds.size(), 2u);
+  EXPECT_EQ(kinds[0].name, "NVLink4, in a node");
+  EXPECT_EQ(kinds[1].name, "NDR InfiniBand, between nodes");
+  ASSERT_EQ(kinds[1].links.size(), 2u);
+  EXPECT_EQ(kinds[1].links[0]->src, 3);
+  EXPECT_EQ(kinds[1].links[0]->dst, 0);
+  EXPECT_DOUBLE_EQ(kinds[0].median().bytes_per_second(), 4096e6);
+  EXPECT_DOUBLE_EQ(kinds[1].links[0]->bytes_per_second(), 4096e6 / 20);
+  EXPECT_EQ(kinds[1].largest[0], 4096);
+  EXPECT_EQ(kinds[1].largest[1], 20000);
+  EXPECT_FALSE(kinds[0].has_slow());
+  EXPECT_TRUE(kinds[1].has_slow());
+}
+
+// A click on the cell of a link, by sender downwards and receiver across, leads to its message.
+TEST(LinksPanel, ClicksLeadToTheMessage) {
+  Stage stage(draw_links, documents_of(two_nodes()), 900, 600);
+  const Box map = stage.box_of_picture("links");
+  ASSERT_GT(map.width(), 300);
+  stage.click(map.at(2.5 / 4, 1.5 / 4));
+  ASSERT_TRUE(stage.session.selected.has_value());
+  const TraceEvent& slice = stage.session.document().trace.slice(*stage.session.selected);
+  EXPECT_EQ(slice.lane, Lane::recv);
+  EXPECT_EQ(slice.src, 1);
+  EXPECT_EQ(slice.dst, 2);
+  stage.session.select(std::nullopt);
+  stage.click(map.at(0.5 / 4, 0.5 / 4));  // no link
+  EXPECT_FALSE(stage.session.selected.has_value());
+}
+
+// ---
+// A recorded tile.
+
+TEST(TilePanel, GoesFromQToOutAndBack) {
+  Trace trace = ring_trace(4);
+  trace.tile = sample_tile();
+  trace.tile->q.assign(2 * 4, 0.5f);
+  trace.tile->k.assign(3 * 4, 0.75f);
+  trace.tile->row_max_before = trace.tile->row_max = {-1, -1};
+  trace.info.shape.head_dim = 4;
+  Stage stage(draw_tile, documents_of(std::move(trace)), 900, 600);
+  const auto shows = [&](const char* words) {
+    stage.picture();
+    return svg_of(*ImGui::GetDrawData(), 900, 600).find(words) != std::string::npos;
+  };
+  const char* const names[] = {">S = scale Q Kᵀ<", ">S<", ">m<",          ">P = exp(S - m)<",
+                               ">factor O<",       ">l<", ">out = O / l<"};
+  for (int step = 0; step < kTileSteps; ++step) {
+    EXPECT_EQ(stage.session.panels.tile_step, step);
+    EXPECT_TRUE(shows(names[step])) << step;
+    EXPECT_EQ(shows(">-inf<"), step == 1 || step == 2) << step;  // what the mask forbids
+    commands::next_in_tile(stage.session);
+  }
+  EXPECT_EQ(stage.session.panels.tile_step, kTileSteps - 1);
+  EXPECT_TRUE(shows(">0.25<"));  // the output
+  EXPECT_EQ(stage.session.panels.front, Figure::tile);
+  commands::previous_in_tile(stage.session);
+  EXPECT_TRUE(shows(">O<"));
+}
+
+// Without one the panel says which command records the tile of the step that is looked at.
+TEST(TilePanel, SaysHowToRecordOne) {
+  Trace trace = ring_trace(4);
+  trace.info.command = "./ringscope run --random";
+  EXPECT_EQ(record_command(trace.info, 2, 1),
+            "./ringscope run --random --trace tile.json --record-tile 2:1");
+  trace.info.command += " --record-tile 0:0 --seed 3";
+  EXPECT_EQ(record_command(trace.info, 2, 1),
+            "./ringscope run --random --seed 3 --trace tile.json --record-tile 2:1");
+  trace.info.backend = "sim";
+  EXPECT_EQ(
+      record_command(trace.info, 2, 1),
+      "ringscope run --random --world-size 4 --seqlen 64 --mask causal --partition contiguous "
+      "--trace tile.json --record-tile 2:1");
+  Stage stage(draw_tile, documents_of(std::move(trace)), 900, 600);
+  stage.session.go_to_step(0, 2, 1);
+  stage.picture();
+  EXPECT_NE(svg_of(*ImGui::GetDrawData(), 900, 600).find("--record-tile 2:1"), std::string::npos);
+}
+
+// ---
 // The mask.
 
 TEST(MaskPanel, TabsChangeTheOrder) {
@@ -161,11 +261,18 @@ TEST(MaskPanel, TabsChangeTheOrder) {
   EXPECT_EQ(stage.session.look.mask_order, MaskOrder::global);
 }
 
-// In local order the picture's block (2, 1) is what rank 2 does with KV block 1.
+// In local order the picture's block (2, 1) is what rank 2 does with KV block 1. The panel of a tile comes
+// to the front where one of this block was recorded, and does not hide the mask for others.
 TEST(MaskPanel, ClickSelectsTheSliceOfTheRegion) {
-  Stage stage(draw_mask, documents_of(ring_trace(4, "zigzag")), 600, 400);
+  Trace trace = ring_trace(4, "zigzag");
+  trace.tile = sample_tile();
+  trace.tile->rank = 2;
+  trace.tile->kv_owner = 1;
+  Stage stage(draw_mask, documents_of(std::move(trace)), 600, 400);
   stage.session.look.mask_order = MaskOrder::local;
   const MaskLayout layout = mask_layout(stage.box());
+  stage.click(layout.picture.at(0.5 / 4, 2.5 / 4));
+  EXPECT_FALSE(stage.session.panels.front.has_value());
   stage.click(layout.picture.at(1.5 / 4, 2.5 / 4));
   ASSERT_TRUE(stage.session.selected.has_value());
   const TraceEvent& slice = stage.session.document().trace.slice(*stage.session.selected);
@@ -173,6 +280,7 @@ TEST(MaskPanel, ClickSelectsTheSliceOfTheRegion) {
   EXPECT_EQ(slice.lane, Lane::compute);
   EXPECT_EQ(slice.kv_owner, 1);
   EXPECT_EQ(slice.step, 1);
+  EXPECT_EQ(stage.session.panels.front, Figure::tile);
   const auto [begin, end] = stage.session.span_of(*stage.session.selected);
   EXPECT_GE(stage.session.playback.position(), begin);
   EXPECT_LT(stage.session.playback.position(), end);

@@ -260,9 +260,9 @@ TEST_F(ScreenshotTest, OfAMomentOfTheStory) {
 TEST_F(ScreenshotTest, OfOnePanel) {
   record("a.json");
   std::set<std::vector<viz::Color>> pictures{picture({}), picture({"--bare"})};
-  for (const char* panel : {"timeline", "ring", "mask", "balance", "softmax"})
+  for (const char* panel : {"timeline", "ring", "mask", "balance", "softmax", "links", "tile"})
     pictures.insert(picture({"--panel", panel}));
-  EXPECT_EQ(pictures.size(), 7u);
+  EXPECT_EQ(pictures.size(), 9u);
 }
 
 // A panel for print fits a paper's column with letters of 9 points and ends where its contents do, alike in

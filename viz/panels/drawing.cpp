@@ -154,6 +154,11 @@ Color ink_on(Color ground) {
   return luminance > kEqual ? rgb(0, 0, 0) : rgb(255, 255, 255);
 }
 
+Color heat_shade(const Palette& palette, Color strong, double share) {
+  const Color ground = mix(palette.panel, palette.text, 0.05);
+  return share > 0 ? mix(ground, strong, 0.10 + 0.82 * std::min(share, 1.0)) : ground;
+}
+
 Touch touch(const char* id, const Box& box) {
   const ImVec2 before = ImGui::GetCursorScreenPos();
   ImGui::SetCursorScreenPos(box.min());

@@ -127,6 +127,25 @@ void draw_painted(const PanelContext& context, const std::string& slot, Key key,
       box.min(), box.max());
 }
 
+// Return the colour of a share of `strong`, in [0, 1]. Nothing is the empty ground, apart from the least
+// share above it.
+Color heat_shade(const Palette& palette, Color strong, double share);
+// Draw a bar of the colours that stand for the values from one end to the other, from `least` to `most`.
+// Return its width with the words.
+template <class ColorOf>
+float draw_scale(const PanelContext& context, ImVec2 at, std::string_view least,
+                 std::string_view most, ColorOf&& color_of) {
+  constexpr float kWide = 84, kHigh = 8;
+  constexpr int kParts = 21;
+  const float x = at.x + 6 + draw_label(context, {at.x, at.y + kHigh / 2}, {0, 0.5f}, least);
+  for (int i = 0; i < kParts; ++i) {
+    const float x0 = x + kWide * static_cast<float>(i) / kParts;
+    fill({x0, at.y, x0 + kWide / kParts, at.y + kHigh}, color_of(i / (kParts - 1.0)));
+  }
+  const float end = x + kWide + 6;
+  return end + draw_label(context, {end, at.y + kHigh / 2}, {0, 0.5f}, most) - at.x;
+}
+
 // Return what make() returns, from memory while `key` is the same: for what takes long with many
 // ranks. Each caller with a `make` of its own has its own memory.
 template <class Key, class Make>

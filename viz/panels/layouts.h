@@ -2,9 +2,11 @@
 // by it where to click.
 #pragma once
 
+#include <iterator>
 #include <string>
 #include <vector>
 
+#include "viz/data/session/format.h"
 #include "viz/panels/drawing.h"
 
 namespace ringscope::viz {
@@ -66,6 +68,35 @@ void draw_mask_picture(const PanelContext& context, const MaskPicture& picture, 
 // if the rows of either are strided.
 std::vector<Box> region_boxes(const MaskModel& model, MaskOrder order, const Box& picture, int rank,
                               int owner);
+
+// ---
+// The links of a run, those inside nodes apart from those between them.
+
+struct LinkMetric {
+  const char* name;
+  NumberFormat text;
+  double (*of)(const LinkHistory::Carried& link);
+};
+inline constexpr LinkMetric kLinkMetrics[] = {
+    {"bytes", bytes_text, [](const auto& link) { return static_cast<double>(link.bytes.back()); }},
+    {"time", time_text, [](const auto& link) { return static_cast<double>(link.under_way_ns); }},
+    {"bandwidth", bandwidth_text, [](const auto& link) { return link.bytes_per_second(); }}};
+
+struct LinkKind {
+  bool between_nodes = false;
+  std::string name{};                                // as people read it: "NVLink4, in a node"
+  std::vector<const LinkHistory::Carried*> links{};  // the slowest first
+  double largest[std::size(kLinkMetrics)] = {};
+
+  const LinkHistory::Carried& median() const { return *links[links.size() / 2]; }
+  // Return whether the slowest stands out.
+  bool has_slow() const { return links[0]->bytes_per_second() < 0.8 * median().bytes_per_second(); }
+  double share(std::size_t metric, const LinkHistory::Carried& link) const {
+    return kLinkMetrics[metric].of(link) / largest[metric];
+  }
+};
+// Return the kinds that carried anything. They point into the document.
+std::vector<LinkKind> link_kinds(const Document& document);
 
 // ---
 // A recording's softmax samples, grouped by query row.

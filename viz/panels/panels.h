@@ -85,6 +85,12 @@ void draw_balance(const PanelContext& context);
 // Draw row_max, row_sum, lse and error of the recorded query rows, step by step.
 void draw_softmax(const PanelContext& context);
 
+// Draw the links that carried anything, ranks by ranks, and the slowest ones.
+void draw_links(const PanelContext& context);
+
+// Draw the recorded tile from Q to out, step by step, or say how to record one.
+void draw_tile(const PanelContext& context);
+
 // Draw two or more traces side by side, and a table of their figures.
 void draw_compare(const PanelContext& context);
 

@@ -463,8 +463,8 @@ std::pair<double, double> way_of(const ViewOptions& options, const Session& sess
   return {from, to};
 }
 
-// Return the width of a paper's column, in ImGui's points, and a height that a panel can use in it. What it
-// leaves is cut off.
+// Return the width of a paper's column, in ImGui's points, or of two for a tile, and a height that a panel
+// can use in it. What it leaves is cut off.
 std::pair<int, int> size_in_print(const Session& session) {
   constexpr int kColumn = 272;
   const int ranks = session.document().trace.rank_count();
@@ -475,7 +475,10 @@ std::pair<int, int> size_in_print(const Session& session) {
     case Figure::ring:
       return {kColumn, 320};
     case Figure::balance:
+    case Figure::links:
       return {kColumn, 1000};
+    case Figure::tile:
+      return {2 * kColumn + 16, 420};
     default:
       return {kColumn, 400};
   }

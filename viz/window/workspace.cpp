@@ -65,30 +65,37 @@ bool told_to_look(const Session& session, Figure figure) {
   return told != nullptr && told->figure == figure;
 }
 
+// The panels of one window's place, of which the open tab's is drawn.
+struct FigureTab {
+  Figure figure;
+  const char *title, *child;
+  void (*draw)(const PanelContext&);
+};
+constexpr FigureTab kFigureTabs[] = {{Figure::ring, "Ring", "ring", draw_ring},
+                                     {Figure::mask, "Mask", "mask", draw_mask},
+                                     {Figure::balance, "Balance", "balance", draw_balance},
+                                     {Figure::softmax, "Softmax", "softmax", draw_softmax},
+                                     {Figure::links, "Links", "links", draw_links},
+                                     {Figure::tile, "Tile", "tile", draw_tile}};
+
 // Draw the tabs and the figure of the open one, and return which it is. Where panels are stacked, all
-// but the timeline have tabs.
+// but the timeline have tabs, else all from Balance on.
 Figure draw_figures(const PanelContext& context, bool stacked) {
   Figure shown = Figure::balance;
   const auto wanted = std::exchange(context.session.panels.front, std::nullopt);
-  const auto flags = [&](Figure figure) {
-    return wanted == figure ? ImGuiTabItemFlags_SetSelected : ImGuiTabItemFlags_None;
-  };
   if (!ImGui::BeginTabBar("figures")) return shown;
-  const auto tab = [&](const char* title, const char* child, Figure figure,
-                       void (*draw)(const PanelContext&)) {
-    if (!ImGui::BeginTabItem(title, nullptr, flags(figure))) return;
-    shown = figure;
-    ImGui::BeginChild(child);
-    draw(context);
+  for (const FigureTab& tab : kFigureTabs) {
+    if (!stacked && tab.figure < Figure::balance) continue;
+    const bool chosen = wanted == tab.figure;
+    if (!ImGui::BeginTabItem(tab.title, nullptr,
+                             chosen ? ImGuiTabItemFlags_SetSelected : ImGuiTabItemFlags_None))
+      continue;
+    shown = tab.figure;
+    ImGui::BeginChild(tab.child);
+    tab.draw(context);
     ImGui::EndChild();
     ImGui::EndTabItem();
-  };
-  if (stacked) {
-    tab("Ring", "ring", Figure::ring, draw_ring);
-    tab("Mask", "mask", Figure::mask, draw_mask);
   }
-  tab("Balance", "balance", Figure::balance, draw_balance);
-  tab("Softmax", "softmax", Figure::softmax, draw_softmax);
   ImGui::EndTabBar();
   return shown;
 }
@@ -115,16 +122,16 @@ void draw_panel(const PanelContext& context, Figure figure, ImVec2 at, ImVec2 si
     case Figure::mask:
       show("mask", {10, 8}, draw_mask);
       break;
-    case Figure::balance:
-    case Figure::softmax:  // they share one panel
-      lit = told_to_look(session, Figure::balance) || told_to_look(session, Figure::softmax);
-      // A bare panel has no tabs.
+    default:  // the others share one panel, and a bare one has no tabs
+      lit = std::any_of(std::begin(kFigureTabs), std::end(kFigureTabs), [&](const FigureTab& tab) {
+        return tab.figure >= Figure::balance && told_to_look(session, tab.figure);
+      });
       if (session.panels.bare && session.panels.alone == figure)
-        return show("figures", {10, 8}, figure == Figure::softmax ? draw_softmax : draw_balance);
+        for (const FigureTab& tab : kFigureTabs)
+          if (tab.figure == figure) return show("figures", {10, 8}, tab.draw);
       panel(
           "figures", at, size, kStill, {10, 8}, [&] { figure = draw_figures(context, stacked); },
           lit);
-      break;
   }
   if (under_mouse()) session.panels.under_mouse = figure;
 }

@@ -6,6 +6,7 @@
 
 #include "core/ring/ring.h"
 #include "core/ring/scheme.h"
+#include "viz/data/analysis/balance.h"
 
 namespace ringscope::viz {
 
@@ -75,6 +76,7 @@ std::int64_t under_way_ns(const Trace& trace, const TraceEvent& recv) {
 LinkHistory::LinkHistory(const Trace& trace) {
   if (!trace.is_ring) return;
   std::map<std::pair<int, int>, Carried> by_ends;
+  const int ranks_a_node = trace.info.world_size / static_cast<int>(nodes_of(trace.info).size());
   for (int dst = 0; dst < trace.rank_count(); ++dst) {
     Carried* last = nullptr;  // mostly the same link again
     for (const TraceEvent& recv : trace.slices_of(dst, Lane::recv)) {
@@ -83,6 +85,7 @@ LinkHistory::LinkHistory(const Trace& trace) {
         last = &by_ends[{recv.peer(), dst}];
         last->src = recv.peer();
         last->dst = dst;
+        last->between_nodes = last->src / ranks_a_node != dst / ranks_a_node;
       }
       last->ends.push_back(recv.end_ns);
       last->bytes.push_back(
@@ -115,10 +118,8 @@ RingMoment ring_at(const Trace& trace, const Axis& axis, const LinkHistory& hist
     const std::int64_t at = now[link.dst];
     const auto arrived = static_cast<std::size_t>(
         std::upper_bound(link.ends.begin(), link.ends.end(), at) - link.ends.begin());
-    const std::int64_t total = link.bytes.back();
-    const double seconds = static_cast<double>(link.under_way_ns) * 1e-9;
-    moment.links.push_back({link.src, link.dst, arrived == 0 ? 0 : link.bytes[arrived - 1], total,
-                            seconds > 0 ? static_cast<double>(total) / seconds : 0});
+    moment.links.push_back({link.src, link.dst, arrived == 0 ? 0 : link.bytes[arrived - 1],
+                            link.bytes.back(), link.bytes_per_second(), link.between_nodes});
   }
   return moment;
 }

@@ -50,6 +50,7 @@ struct Link {
   std::int64_t bytes_so_far = 0;  // whole messages only
   std::int64_t bytes_total = 0;
   double bytes_per_second = 0;  // mean over the time of transfers with both ends present
+  bool between_nodes = false;
   bool operator==(const Link&) const = default;
 };
 
@@ -70,6 +71,11 @@ class LinkHistory {
     std::vector<std::int64_t> ends;   // of transfers, ascending
     std::vector<std::int64_t> bytes;  // of all transfers up to each
     std::int64_t under_way_ns = 0;    // of all of them
+    bool between_nodes = false;
+
+    double bytes_per_second() const {
+      return under_way_ns > 0 ? static_cast<double>(bytes.back()) / (1e-9 * under_way_ns) : 0;
+    }
   };
   std::vector<Carried> links;  // by src, then dst; only links that carry anything
 };

@@ -194,6 +194,13 @@ void picture_svg(Session& s) { s.wishes.picture = ".svg"; }
 void open_file(Session& s) { s.wishes.file = true; }
 void help(Session& s) { flip(s.panels.help); }
 
+void step_in_tile(Session& session, int by) {
+  session.panels.tile_step = std::clamp(session.panels.tile_step + by, 0, kTileSteps - 1);
+  if (session.panels.alone != Figure::tile) session.panels.front = Figure::tile;
+}
+void next_in_tile(Session& s) { step_in_tile(s, 1); }
+void previous_in_tile(Session& s) { step_in_tile(s, -1); }
+
 // Cancel one thing at a time, the topmost first.
 void cancel(Session& session) {
   if (session.panels.help) {
@@ -226,9 +233,7 @@ const std::vector<KeyBinding>& key_bindings() {
 std::span<const HelpLine> help_lines() {
   using namespace commands;  // NOLINT: their names are short here
   static const HelpLine lines[] = {
-      {"Space",
-       "play, pause; beside a story first its paragraphs, one by one",
-       {{on(U' '), go_on}}},
+      {"Space", "play, pause; beside a story, its next paragraph", {{on(U' '), go_on}}},
       {"B", "the story's paragraph before", {{on(U'b'), story_back}}},
       {"R", "play, pause, whatever the story", {{on(U'r'), play_pause}}},
       {"Right, Left",
@@ -277,6 +282,9 @@ std::span<const HelpLine> help_lines() {
       {"O",
        "mask in the sequence's order or in that of local rows",
        {{on(U'o'), toggle_mask_order}}},
+      {"> <",
+       "in the recorded tile: next step, step before",
+       {{on(U'>'), next_in_tile}, {on(U'<'), previous_in_tile}}},
       {"T", "dark, light", {{on(U't'), toggle_theme}}},
       {"Tab", "next trace", {{on(SpecialKey::tab), next_trace}}},
       {"V", "compare traces side by side, or one alone", {{on(U'v'), toggle_compare}}},

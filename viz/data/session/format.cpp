@@ -42,8 +42,6 @@ std::string NumberFormat::operator()(double value) const {
   return *unit->name == '\0' ? text : fmt::format("{} {}", text, unit->name);
 }
 
-std::string bandwidth_text(double bytes_per_second) { return bytes_text(bytes_per_second) + "/s"; }
-
 std::string percent_text(double share) {
   if (std::isnan(share)) return "– %";
   return fmt::format("{:.1f} %", 100 * share + 0.0);

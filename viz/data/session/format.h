@@ -36,22 +36,26 @@ inline constexpr NumberFormat::Unit kBytes[] = {{1, "B"},
                                                 {kKi * kKi, "MiB"},
                                                 {kKi * kKi * kKi, "GiB"},
                                                 {kKi * kKi * kKi * kKi, "TiB"}};
+inline constexpr NumberFormat::Unit kRates[] = {{1, "B/s"},
+                                                {kKi, "KiB/s"},
+                                                {kKi * kKi, "MiB/s"},
+                                                {kKi * kKi * kKi, "GiB/s"},
+                                                {kKi * kKi * kKi * kKi, "TiB/s"}};
 inline constexpr NumberFormat::Unit kCounts[] = {{1, ""},    {1e3, "k"},  {1e6, "M"},
                                                  {1e9, "G"}, {1e12, "T"}, {1e15, "P"}};
 inline constexpr NumberFormat::Unit kFlops[] = {{1, "FLOP"},    {1e3, "kFLOP"},  {1e6, "MFLOP"},
                                                 {1e9, "GFLOP"}, {1e12, "TFLOP"}, {1e15, "PFLOP"}};
 
-inline constexpr NumberFormat time_text{kTimes};    // of nanoseconds: "1.25 ms"
-inline constexpr NumberFormat bytes_text{kBytes};   // "4.20 MiB"
-inline constexpr NumberFormat count_text{kCounts};  // "134 M"
-inline constexpr NumberFormat flops_text{kFlops};   // "34.4 GFLOP"
-inline constexpr NumberFormat words_of_time{kTimes, true}, words_of_bytes{kBytes, true},
-    words_of_count{kCounts, true};
+inline constexpr NumberFormat time_text{kTimes};       // of nanoseconds: "1.25 ms"
+inline constexpr NumberFormat bytes_text{kBytes};      // "4.20 MiB"
+inline constexpr NumberFormat bandwidth_text{kRates};  // of bytes per second: "1.90 GiB/s"
+inline constexpr NumberFormat count_text{kCounts};     // "134 M"
+inline constexpr NumberFormat flops_text{kFlops};      // "34.4 GFLOP"
+inline constexpr NumberFormat words_of_time{kTimes, true}, words_of_bytes{kBytes, true};
 
-std::string bandwidth_text(double bytes_per_second);  // "1.90 GiB/s"
-std::string percent_text(double share);               // "12.5 %"
-std::string words_of_share(double share);             // "97 %"; "0.4 %" below one
-std::string words_of_factor(double factor);           // "1.75", "7", "13"
+std::string percent_text(double share);      // "12.5 %"
+std::string words_of_share(double share);    // "97 %"; "0.4 %" below one
+std::string words_of_factor(double factor);  // "1.75", "7", "13"
 
 // Return what is known about a run besides its times, as names and values: "sequence", "4096". A
 // value that was not recorded is left out.

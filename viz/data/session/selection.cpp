@@ -270,6 +270,23 @@ std::vector<std::pair<std::string, std::string>> view_of(const Session& session)
   return view;
 }
 
+std::string record_command(const RunInfo& run, int rank, int step) {
+  const std::string flag = " --record-tile ";
+  std::string command = run.command;  // of one recording, which does not name its file
+  if (run.backend != "cpu" || command.find(" run ") == command.npos) {
+    constexpr Index kMost = 4096;  // takes a second
+    command =
+        fmt::format("ringscope run --random --world-size {} --seqlen {} --mask {} --partition {}",
+                    run.world_size, std::min(run.shape.seqlen, kMost), run.mask, run.partition);
+    if (run.shape.seqlen > kMost &&
+        (run.mask.find(':') != run.mask.npos || run.partition.find(':') != run.partition.npos))
+      command = fmt::format("ringscope run --random --world-size {} --mask causal", run.world_size);
+  }
+  if (const std::size_t at = command.find(flag); at != command.npos)
+    command.erase(at, std::min(command.find(' ', at + flag.size()), command.size()) - at);
+  return command + fmt::format(" --trace tile.json{}{}:{}", flag, rank, step);
+}
+
 std::string view_command(const Session& session) {
   std::string command = shell_word(own_command()) + " view";
   if (const Document* const predicted = shown_prediction(session))

@@ -45,6 +45,10 @@ std::vector<Spread> spreads_of(const Trace& trace, const Selection& selection, S
 
 std::string csv_of(const std::vector<Spread>& spreads);
 
+// Return a command that records the tile of a rank's step: that of the recording, if a run on threads made
+// it, or one like it.
+std::string record_command(const RunInfo& run, int rank, int step);
+
 // Return how long the slices of each kind last within what is measured, on its ranks.
 std::array<std::int64_t, kLaneKinds> measured_times(const Session& session);
 

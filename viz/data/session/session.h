@@ -86,7 +86,9 @@ struct Panels {
   bool print = false;  // one panel as a paper's figure, without what only a window needs
   bool table = false;  // of what is selected (selection.h)
   bool help = false;
+  int tile_step = 0;  // of the recorded tile's computation, in [0, kTileSteps)
 };
+inline constexpr int kTileSteps = 7;
 
 struct Sought {
   std::string text;
@@ -277,6 +279,7 @@ Command search, next_found, previous_found;
 Command toggle_overview, toggle_order, toggle_flows, toggle_critical_path, toggle_axis;
 Command toggle_colors, toggle_theme, toggle_mask_order, next_trace, toggle_compare;
 Command toggle_difference, toggle_story, toggle_what_if;
+Command next_in_tile, previous_in_tile;
 Command enlarge;  // enlarges one panel, or shows all of them again
 Command toggle_table, copy_command, copy_table, help;
 Command toggle_bare, picture_png, picture_svg, open_file;

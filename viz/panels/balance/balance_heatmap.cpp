@@ -17,10 +17,8 @@ constexpr float kNumberHeight = 16;
 Color heat_color(const Palette& palette, const HeatPaint& paint, double share) {
   const bool warm = paint.metric.is_waiting(), differences = paint.usual != nullptr;
   const Color strong = (differences ? share > 0 : warm) ? palette.warning : palette.accent;
-  const Color ground = mix(palette.panel, palette.text, 0.05);
-  if (differences) return mix(ground, strong, 0.92 * std::min(std::abs(share), 1.0));
-  if (!(share > 0)) return ground;
-  return mix(ground, strong, 0.10 + 0.82 * std::min(share, 1.0));
+  if (!differences) return heat_shade(palette, strong, share);
+  return mix(heat_shade(palette, strong, 0), strong, 0.92 * std::min(std::abs(share), 1.0));
 }
 
 // Paint the cells, so that thousands cost no more than a few. A pixel of several cells shows the
@@ -108,20 +106,12 @@ void draw_heat_labels(const PanelContext& context, const HeatLayout& layout, int
 }  // namespace
 
 void draw_heat_scale(const PanelContext& context, ImVec2 at, const HeatPaint& paint) {
-  constexpr float kWide = 84, kHigh = 8;
-  constexpr int kParts = 21;
   const bool differences = paint.usual != nullptr;
   const std::string most = paint.metric.text(paint.largest);
-  const float y = at.y;
-  float x = at.x;
-  x += 6 + draw_label(context, {x, y + kHigh / 2}, {0, 0.5f}, differences ? "-" + most : "0");
-  for (int i = 0; i < kParts; ++i) {
-    const double share = i / (kParts - 1.0);
-    const float x0 = x + kWide * static_cast<float>(i) / kParts;
-    fill({x0, y, x0 + kWide / kParts, y + kHigh},
-         heat_color(context.palette, paint, differences ? 2 * share - 1 : share));
-  }
-  draw_label(context, {x + kWide + 6, y + kHigh / 2}, {0, 0.5f}, (differences ? "+" : "") + most);
+  draw_scale(context, at, differences ? "-" + most : "0", differences ? "+" + most : most,
+             [&](double share) {
+               return heat_color(context.palette, paint, differences ? 2 * share - 1 : share);
+             });
 }
 
 int HeatLayout::row_of(int rank) const {

@@ -229,6 +229,20 @@ void draw_now(const PanelContext& context, const Document& document, MaskOrder o
   draw_text(context.fonts.small, {x + 5, y + kHigh / 2}, {0, 0.5f}, ink_on(palette.playhead), name);
 }
 
+// Mark where the tile lies whose numbers were recorded.
+void draw_recorded_tile(const PanelContext& context, const Document& document, const Box& box) {
+  if (!document.trace.tile || context.session.look.mask_order != MaskOrder::global) return;
+  const RecordedTile& tile = *document.trace.tile;
+  const Partitions& both = document.mask->partition;
+  const auto share = [](std::int64_t at, Index all) {
+    return (static_cast<double>(at) + 0.5) / static_cast<double>(std::max<Index>(all, 1));
+  };
+  const ImVec2 at = box.at(share(tile.keys[0], both.seqlen),
+                           share(tile.queries[0] - both.first_query, both.queries.seqlen));
+  outline({at.x - 4, at.y - 4, at.x + 5, at.y + 5}, context.palette.background, 1, 3);
+  outline({at.x - 4, at.y - 4, at.x + 5, at.y + 5}, context.palette.selection, 1, 1.5f);
+}
+
 }  // namespace
 
 void draw_mask(const PanelContext& context) {
@@ -267,6 +281,7 @@ void draw_mask(const PanelContext& context) {
                     {"mask", session.active, session.look.mask_order, session.selected_rank},
                     layout.picture);
   draw_axes(context, *document.mask, layout);
+  draw_recorded_tile(context, document, layout.picture);
   draw_notes(context, document, layout, done);
 
   const Touch touched = touch("mask", layout.picture);
@@ -276,8 +291,12 @@ void draw_mask(const PanelContext& context) {
                                 (mouse.x - layout.picture.x0) / layout.picture.width(),
                                 (mouse.y - layout.picture.y0) / layout.picture.height());
   if (!point) return;
-  if (touched.clicked)
+  if (touched.clicked) {
     session.go_to_in_rank(slice_for(document.trace, point->rank, point->owner), point->rank);
+    const auto& tile = document.trace.tile;
+    if (tile && tile->rank == point->rank && tile->kv_owner == point->owner)
+      session.panels.front = Figure::tile;
+  }
   if (touched.hovered) tooltip(context, document, *point);
 }
 

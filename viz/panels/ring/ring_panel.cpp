@@ -150,9 +150,8 @@ std::vector<Line> caption(const RingPicture& picture) {
     int links[2] = {};
     for (const Link& link : picture.moment.links) {
       bytes += link.bytes_so_far;
-      const bool between = link.src * nodes / n != link.dst * nodes / n;
-      rates[between] += link.bytes_per_second;
-      links[between] += link.bytes_per_second > 0 ? 1 : 0;
+      rates[link.between_nodes] += link.bytes_per_second;
+      links[link.between_nodes] += link.bytes_per_second > 0 ? 1 : 0;
     }
     std::string text = bytes_text(bytes) + " sent";
     for (const bool between : {false, true})
@@ -247,7 +246,7 @@ void draw_ring_caption(const RingPicture& picture, const Box& box) {
 
 // Draw the track of the blocks. A link that has sent is brighter. Where all is gathered at once, links show
 // only meanwhile, because no step that follows has a hop.
-void draw_links(const RingPicture& picture) {
+void draw_track(const RingPicture& picture) {
   const RingLayout& ring = picture.layout;
   const Palette& palette = picture.context.palette;
   if (ring.ranks < 2) return;
@@ -473,7 +472,7 @@ void draw_ring(const PanelContext& context) {
     round.y1 -= box.height() > kHighWithFormula ? 16.0f : 0.0f;
   }
   const RingPicture picture = picture_in(round);
-  draw_links(picture);
+  draw_track(picture);
   for (int rank = 0; rank < picture.layout.ranks; ++rank) draw_rank(picture, rank);
   for (int rank = 0; rank < picture.layout.ranks; ++rank) draw_held(picture, rank);
   draw_vain_waits(picture);
