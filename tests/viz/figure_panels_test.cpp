@@ -261,6 +261,19 @@ TEST(MaskPanel, TabsChangeTheOrder) {
   EXPECT_EQ(stage.session.look.mask_order, MaskOrder::global);
 }
 
+// An axis names no position twice, and no more of them than it has room for.
+TEST(MaskPanel, NumbersOfOneQueryStandApart) {
+  Trace trace = ring_trace(4);
+  trace.info.shape.seqlen_q = 1;
+  Stage stage(draw_mask, documents_of(std::move(trace)), 600, 400);
+  stage.picture();
+  const std::string svg = svg_of(*ImGui::GetDrawData(), 600, 400);
+  const std::size_t first = svg.find(">63</text>");
+  ASSERT_NE(first, svg.npos);
+  EXPECT_EQ(svg.find(">63</text>", first + 1), svg.npos);
+  EXPECT_EQ(svg.find(">64</text>"), svg.rfind(">64</text>"));  // of the keys alone
+}
+
 // In local order the picture's block (2, 1) is what rank 2 does with KV block 1. The panel of a tile comes
 // to the front where one of this block was recorded, and does not hide the mask for others.
 TEST(MaskPanel, ClickSelectsTheSliceOfTheRegion) {

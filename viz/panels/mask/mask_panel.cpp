@@ -104,22 +104,29 @@ void draw_axes(const PanelContext& context, const MaskModel& model, const MaskLa
   if (context.session.look.mask_order == MaskOrder::global) {
     const Index seqlen = model.partition.seqlen, queries = model.partition.queries.seqlen,
                 first = model.partition.first_query;
-    const int parts = box.width() > 220 ? 4 : 2;
-    for (int i = 0; i <= parts; ++i) {
-      const float share = static_cast<float>(i) / parts;
-      const auto text_at = [&](Index begin, Index rows) {
-        return begin == 0 && i == 0 ? "0"
-               : seqlen >= 100000
-                   ? count_text(static_cast<double>(begin) + static_cast<double>(rows) * share)
-                   : std::to_string(begin + rows * i / parts);
-      };
-      const auto [x, y] = box.at(share, share);
+    // Call `tick` with place and text of so many positions of an axis as there are, and room for.
+    const auto draw_axis = [&](float pixels, Index begin, Index rows, auto&& tick) {
+      const Index room = pixels > 220 ? 4 : pixels > 60 ? 2 : pixels > 30 ? 1 : 0;
+      const Index parts = std::min(rows, room);
+      for (Index i = 0; i <= parts; ++i) {
+        const Index row = i > 0 ? rows * i / parts : 0, at = begin + row;
+        tick(static_cast<double>(row) / static_cast<double>(rows),
+             i == 0       ? 0.0f
+             : i == parts ? 1.0f
+                          : 0.5f,
+             at > 0 && seqlen >= 100000 ? count_text(static_cast<double>(at)) : std::to_string(at));
+      }
+    };
+    draw_axis(box.width(), 0, seqlen, [&](double share, float lean, const std::string& text) {
+      const float x = box.at(share, 0).x;
       draw_list().AddLine({x, box.y0 - 5}, {x, box.y0 - 1}, palette.grid);
+      draw_label(context, {x, box.y0 - 6}, {lean, 1}, text);
+    });
+    draw_axis(box.height(), first, queries, [&](double share, float lean, const std::string& text) {
+      const float y = box.at(0, share).y;
       draw_list().AddLine({box.x0 - 5, y}, {box.x0 - 1, y}, palette.grid);
-      const float lean = i == 0 ? 0.0f : i == parts ? 1.0f : 0.5f;
-      draw_label(context, {x, box.y0 - 6}, {lean, 1}, text_at(0, seqlen));
-      draw_label(context, {box.x0 - 8, y}, {1, lean}, text_at(first, queries));
-    }
+      draw_label(context, {box.x0 - 8, y}, {1, lean}, text);
+    });
     draw_label(context, {box.x0 - 8, box.y0 - 6}, {1, 1}, "keys");
     if (box.height() >= 160) draw_label(context, {box.x0 - 8, box.y0 + 15}, {1, 0}, "queries");
     return;
