@@ -269,7 +269,7 @@ TEST_F(ScreenshotTest, OfOnePanel) {
 // all formats.
 TEST_F(ScreenshotTest, APanelForPrintFitsAColumn) {
   record("a.json");
-  for (const std::string panel : {"timeline", "ring", "mask", "balance"}) {
+  for (const std::string panel : {"timeline", "ring", "mask", "balance", "softmax", "links"}) {
     for (const char* format : {"svg", "png", "pdf"})
       view_well({"a.json", "--panel", panel, "--bare", "--theme", "light", "--at", "1",
                  "--screenshot", std::string("o.") + format});
@@ -283,6 +283,17 @@ TEST_F(ScreenshotTest, APanelForPrintFitsAColumn) {
     for (std::sregex_iterator it(svg.begin(), svg.end(), letters), end; it != end; ++it)
       EXPECT_GE(0.9 * std::stod((*it)[1]), 9) << panel;
     EXPECT_EQ(svg.find(">Show me<"), svg.npos);
+    // No words run into the next ones of their line.
+    std::map<double, std::map<double, double>> ends;  // by the line's y and the words' x
+    const std::regex words(
+        "<text x=\"([0-9.]+)\" y=\"([0-9.]+)\" font-size=\"[0-9.]+\" textLength=\"([0-9.]+)\"");
+    for (std::sregex_iterator it(svg.begin(), svg.end(), words), end; it != end; ++it) {
+      const double x = std::stod((*it)[1]);
+      ends[std::stod((*it)[2])][x] = x + std::stod((*it)[3]);
+    }
+    for (const auto& [y, of_line] : ends)
+      for (auto it = of_line.begin(); std::next(it) != of_line.end(); ++it)
+        EXPECT_LE(it->second, std::next(it)->first) << panel << " at " << y;
 
     const viz::Image image = viz::read_png(path("o.png"));
     EXPECT_NEAR(image.width, width / 0.9 * 4, 0.1);

@@ -80,6 +80,7 @@ std::vector<SoftmaxStep> softmax_steps(const SoftmaxRow& row) {
 namespace {
 
 constexpr float kSoftmaxPad = 10, kMostSoftmax = 1000;
+constexpr float kBriefBelow = 460;  // a paper's column, say, has room for few digits
 constexpr std::size_t kMostTabs = 200;
 
 // Return the owner of the block that `rank` attends at forward step `step`, or -1 if there is none.
@@ -88,28 +89,40 @@ int owner_at(const Document& document, int rank, int step) {
   return slice ? document.trace.slice(*slice).kv_owner : -1;
 }
 
+std::string brief_text(double value) {
+  const double size = std::abs(value);
+  return size == 0 || (size >= 0.01 && size < 1e5)
+             ? fmt::format("{:.{}f}", value, size < 100 ? 2 : 0)
+             : fmt::format("{:.0e}", value);
+}
+
 // Draw a line for each step, with what the row has after it; what it had before stands in the line above.
 // A click on a line goes to its step.
 void draw_table(const PanelContext& context, const SoftmaxRow& row, float width, int current) {
   Session& session = context.session;
   const Palette& palette = context.palette;
-  constexpr const char* kColumns[] = {"KV", "m, row_max", "factor", "l, row_sum", "part", "error"};
+  std::vector<const char*> columns = {"KV", "m, row_max", "factor", "l, row_sum", "part", "error"};
+  const bool brief = width < kBriefBelow;
+  if (brief) columns = {"KV", "m", "factor", "l", "part"};
   constexpr ImGuiTableFlags kFlags =
       ImGuiTableFlags_SizingStretchSame | ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_NoClip;
-  if (!ImGui::BeginTable("samples", 1 + std::size(kColumns), kFlags, {width, 0})) return;
+  const int count = 1 + static_cast<int>(columns.size());
+  if (!ImGui::BeginTable("samples", count, kFlags, {width, 0})) return;
+  ImGui::PushFont(brief ? context.fonts.small : context.fonts.text);
   ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
   ImGui::TableNextColumn();
   ImGui::TextUnformatted("step");
-  for (const char* column : kColumns) number_cell(column);
+  for (const char* column : columns) number_cell(column);
+  ImGui::PopFont();
   const int n = session.document().trace.rank_count();
   const std::vector<SoftmaxStep> steps = softmax_steps(row);
-  ImGui::PushFont(context.fonts.mono);
+  ImGui::PushFont(brief ? context.fonts.small : context.fonts.mono);
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const SoftmaxSample& sample = row.samples[i];
     const int owner = owner_at(session.document(), row.rank, sample.step);
     const Color color = owner < 0 ? palette.accent : owner_color(session.look.theme, owner, n);
     ImGui::TableNextRow();
-    if (sample.step == current)
+    if (sample.step == current && session.marks_now())
       ImGui::TableSetBgColor(ImGuiTableBgTarget_RowBg0, with_alpha(palette.playhead, 0.2));
     // Rows of later steps are dim.
     ImGui::PushStyleColor(ImGuiCol_Text, sample.step <= current ? palette.text : palette.text_dim);
@@ -123,11 +136,12 @@ void draw_table(const PanelContext& context, const SoftmaxRow& row, float width,
     if (const ImVec2 at = ImGui::GetItemRectMin(); owner >= 0)
       fill({at.x - 16, at.y + 2, at.x - 6, at.y + 12}, color, 2);
     for (const double value : {double{sample.row_max}, steps[i].factor, double{sample.row_sum}})
-      number_cell(softmax_text(value));
+      number_cell(brief ? brief_text(value) : softmax_text(value));
     number_cell(percent_text(steps[i].part));
-    number_cell(sample.lse_error == 0  ? "0"
-                : sample.lse_error < 0 ? "-"
-                                       : fmt::format("{:.1e}", sample.lse_error));
+    if (!brief)
+      number_cell(sample.lse_error == 0  ? "0"
+                  : sample.lse_error < 0 ? "-"
+                                         : fmt::format("{:.1e}", sample.lse_error));
     ImGui::PopStyleColor();
   }
   ImGui::PopFont();
@@ -138,6 +152,7 @@ void draw_table(const PanelContext& context, const SoftmaxRow& row, float width,
 // of the blocks' owners.
 void draw_curves(const PanelContext& context, const SoftmaxRow& row, const Box& box, int current) {
   constexpr float kGap = 28, kHead = 20, kFoot = 16;
+  const bool brief = box.width() < kBriefBelow;
   const Session& session = context.session;
   const Palette& palette = context.palette;
   const std::vector<SoftmaxStep> steps = softmax_steps(row);
@@ -145,7 +160,9 @@ void draw_curves(const PanelContext& context, const SoftmaxRow& row, const Box& 
     const char* name;
     bool bars;
     std::vector<double> values;
-  } curves[] = {{"m, row_max", false, {}}, {"l, row_sum", true, {}}, {"part of the row", true, {}}};
+  } curves[] = {{brief ? "m" : "m, row_max", false, {}},
+                {brief ? "l" : "l, row_sum", true, {}},
+                {brief ? "part" : "part of the row", true, {}}};
   for (std::size_t i = 0; i < steps.size(); ++i) {
     curves[0].values.push_back(row.samples[i].row_max);
     curves[1].values.push_back(row.samples[i].row_sum);
@@ -159,19 +176,20 @@ void draw_curves(const PanelContext& context, const SoftmaxRow& row, const Box& 
     double least = bars ? 0 : INFINITY, most = bars ? 0 : -INFINITY;
     for (const double value : values)
       if (std::isfinite(value)) least = std::min(least, value), most = std::max(most, value);
-    const auto text = [c](double value) {
-      return c == 2 ? percent_text(value) : softmax_text(value);
+    const auto text = [c, brief](double value) {
+      return c == 2 ? percent_text(value) : brief ? brief_text(value) : softmax_text(value);
     };
     const float used = draw_label(context, {plot.x0, box.y0}, {0, 0}, name);
     if (least < most) draw_label(context, {plot.x1, box.y0}, {1, 0}, text(most), wide - used - 8);
-    if (least <= most) draw_label(context, {plot.x1, plot.y1 + 2}, {1, 0}, text(least));
-    draw_label(context, {plot.x0, plot.y1 + 2}, {0, 0}, "step 0");
+    const float first = draw_label(context, {plot.x0, plot.y1 + 2}, {0, 0}, "step 0");
+    if (least <= most)
+      draw_label(context, {plot.x1, plot.y1 + 2}, {1, 0}, text(least), wide - first - 4);
     draw_list().AddLine({plot.x0, plot.y1}, {plot.x1, plot.y1}, palette.grid);
     const auto count = static_cast<double>(values.size());
     std::optional<ImVec2> last;
     for (std::size_t i = 0; i < values.size(); ++i) {
       const double at = static_cast<double>(i) / count, next = static_cast<double>(i + 1) / count;
-      if (row.samples[i].step == current)
+      if (row.samples[i].step == current && session.marks_now())
         fill({plot.at(at, 0).x, plot.y0, plot.at(next, 0).x, plot.y1},
              with_alpha(palette.playhead, 0.2));
       if (!std::isfinite(values[i])) continue;
@@ -202,35 +220,37 @@ void draw_rows(const PanelContext& context, const std::vector<SoftmaxRow>& rows)
   ImGuiStorage& storage = *ImGui::GetStateStorage();
   const ImGuiID key = ImGui::GetID("query");
   float y = box.y0 + kSoftmaxPad;
-  const float label = draw_label(context, {left, y + 11}, {0, 0.5f}, "query") + 8;
   std::vector<std::string> queries;
   for (std::size_t i = 0; i < std::min(rows.size(), kMostTabs); ++i)
     queries.push_back(std::to_string(rows[i].query));
   const int last = static_cast<int>(queries.size()) - 1;
   const int chosen = std::clamp(storage.GetInt(key, default_softmax_row(rows)), 0, last);
-  const ImVec2 tabs(left + label, y);
-  const float room = width - label - 2;
-  const int clicked = draw_tabs(context, "queries", tabs, queries, chosen, room);
-  if (clicked != chosen) storage.SetInt(key, clicked);
-  const SoftmaxRow& row = rows[clicked];
-  y = tab_boxes(context.fonts, tabs, queries, room).back().y0 + 32;
+  const SoftmaxRow& row = rows[chosen];
+  if (!session.panels.print) {
+    const float label = draw_label(context, {left, y + 11}, {0, 0.5f}, "query") + 8;
+    const ImVec2 tabs(left + label, y);
+    const float room = width - label - 2;
+    const int clicked = draw_tabs(context, "queries", tabs, queries, chosen, room);
+    if (clicked != chosen) storage.SetInt(key, clicked);
+    y = tab_boxes(context.fonts, tabs, queries, room).back().y0 + 32;
+  }
 
   const RingMoment moment = session.moment(session.active);
   int current = -1;
   if (row.rank >= 0 && row.rank < static_cast<int>(moment.ranks.size()))
     current = moment.ranks[row.rank].step;
   const std::string about = fmt::format(
-      "on rank {} · batch entry 0, head 0 · what the row had is multiplied by the factor exp(old m "
-      "- m), and the block adds its part of the row's final sum · lse = m + ln l",
-      row.rank);
+      "query {} on rank {} · batch entry 0, head 0 · what the row had is multiplied by the factor "
+      "exp(old m - m), and the block adds its part of the row's final sum · lse = m + ln l",
+      row.query, row.rank);
   y += draw_wrapped(context.fonts.small, {left, y}, width, context.palette.text_dim, about) + 8;
   ImGui::SetCursorScreenPos({left, y});
   const float wide = std::min(width, kMostSoftmax);
   draw_table(context, row, wide, current);
   // The curves take what is left of the panel, or as much as they can be read in.
   y = ImGui::GetItemRectMax().y + 18;
-  const float end =
-      y + std::clamp(box.y0 + ImGui::GetWindowHeight() - kSoftmaxPad - y, 110.0f, 240.0f);
+  const float end = y + std::clamp(box.y0 + ImGui::GetWindowHeight() - kSoftmaxPad - y, 110.0f,
+                                   session.panels.print ? 130.0f : 240.0f);
   draw_curves(context, row, {left, y, left + wide, end}, current);
   ImGui::SetCursorScreenPos(box.min());
   ImGui::Dummy({1, end + kSoftmaxPad - box.y0});

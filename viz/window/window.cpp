@@ -475,6 +475,7 @@ std::pair<int, int> size_in_print(const Session& session) {
     case Figure::ring:
       return {kColumn, 320};
     case Figure::balance:
+    case Figure::softmax:
     case Figure::links:
       return {kColumn, 1000};
     case Figure::tile:
