@@ -403,7 +403,7 @@ void Window::run() {
         !viewer_->showing_error())
       break;
   }
-  if (viewer_->is_open()) save_preferences(present_preferences());
+  save_preferences(viewer_->is_open() ? present_preferences() : preferences_);
   if (!viewer_->is_open() && !viewer_->starting() && failure_) std::rethrow_exception(failure_);
 }
 
