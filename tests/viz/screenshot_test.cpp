@@ -6,7 +6,10 @@
 #include <webp/demux.h>
 #endif
 
+#include <sys/wait.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <map>
 #include <memory>
 #include <random>
@@ -23,6 +26,7 @@
 #include "viz/data/session/selection.h"
 #include "viz/data/session/simulator.h"
 #include "viz/window/open_session.h"
+#include "viz/window/pictures.h"
 #include "viz/window/software_renderer.h"
 #include "viz/window/viewer.h"
 
@@ -399,6 +403,14 @@ TEST_F(AnimationTest, AsMp4ByFfmpeg) {
       run_after("export PATH=" + path("gone"), {"view", "a.json", "--animate", "o.mp4"});
   EXPECT_EQ(without.status, 2);
   expect_one_line(without, {"ffmpeg", ".gif"});
+}
+
+// Where an image can't be drawn, no program is left that waits for it.
+TEST_F(AnimationTest, EndsFfmpegWhereDrawingFails) {
+  const viz::Animation failing{2, 2, 2, 1.0, [](int) -> viz::Image { throw RunError("no image"); }};
+  EXPECT_THROW(viz::write_animation(path("o.mp4"), failing), RunError);
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
+  EXPECT_EQ(errno, ECHILD);
 }
 
 TEST_F(ScreenshotTest, OfAPrediction) {

@@ -19,6 +19,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -60,6 +61,34 @@ struct TemporaryFolder {
   std::string path;
 };
 
+// A program that reads what is sent to it. Where it ends early, sending fails instead of raising a signal.
+class Receiver {
+ public:
+  explicit Receiver(const std::string& command)
+      : former_(std::signal(SIGPIPE, SIG_IGN)), pipe_(::popen(command.c_str(), "w")) {}
+  ~Receiver() {
+    end();
+    std::signal(SIGPIPE, former_);
+  }
+  Receiver(const Receiver&) = delete;
+  Receiver& operator=(const Receiver&) = delete;
+
+  bool send(const Image& image) {
+    const std::size_t pixels = image.pixels.size();
+    return pipe_ != nullptr &&
+           std::fwrite(image.pixels.data(), sizeof(Color), pixels, pipe_) == pixels;
+  }
+  // Wait for its end. Return whether that was a good one.
+  bool end() {
+    std::FILE* const pipe = std::exchange(pipe_, nullptr);
+    return pipe != nullptr && ::pclose(pipe) == 0;
+  }
+
+ private:
+  void (*former_)(int);  // the handler of the signal
+  std::FILE* pipe_;
+};
+
 std::string mp4_of(const Animation& animation) {
   // ffmpeg goes back to the beginning of what it writes, so that can't be a pipe.
   const TemporaryFolder folder;
@@ -71,18 +100,15 @@ std::string mp4_of(const Animation& animation) {
       "-metadata comment={} {} 2> {}",
       animation.width, animation.height, rate, shell_word(picture_comment()), shell_word(file),
       shell_word(log));
-  const auto former = std::signal(SIGPIPE, SIG_IGN);  // its end is an error of fwrite() then
-  std::FILE* const pipe = ::popen(command.c_str(), "w");
-  bool written = pipe != nullptr;
+  Receiver ffmpeg(command);
+  bool written = true;
   const int staying = static_cast<int>(std::lround(rate * Animation::kLastMs / 1000));
   for (int frame = 0; written && frame < animation.frames; ++frame) {
     const Image image = animation.draw(frame);
     for (int i = 0; written && i <= (frame + 1 < animation.frames ? 0 : staying); ++i)
-      written = std::fwrite(image.pixels.data(), sizeof(Color), image.pixels.size(), pipe) ==
-                image.pixels.size();
+      written = ffmpeg.send(image);
   }
-  const bool ended_well = pipe != nullptr && ::pclose(pipe) == 0;
-  std::signal(SIGPIPE, former);
+  const bool ended_well = ffmpeg.end();
   std::error_code error;
   if (!written || !ended_well || !fs::exists(file, error)) {
     const std::string said = fs::exists(log, error) ? read_file(log, "log") : "";
