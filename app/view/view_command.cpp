@@ -51,9 +51,19 @@ void require_memory(const viz::ViewOptions& options) {
   require_bytes((options.html ? 5 : 2) * bytes, "fewer or smaller recordings");
 }
 
+// Load traces to write them in another form, and say on stderr what a reader of that could not know, such as
+// that a recording is cut off.
+std::vector<Trace> traces_to_write(const viz::ViewOptions& options) {
+  std::vector<Trace> traces = load_traces(options.traces, nullptr);
+  for (const Trace& trace : traces)
+    for (const std::string& notice : trace.notices)
+      fmt::print(stderr, "ringscope: {}: {}\n", trace.path, notice);
+  return traces;
+}
+
 // Write the slices that the words of --select find, or all, as CSV. Throw as load_traces does.
 void write_csv(const viz::ViewOptions& options) {
-  const Trace trace = std::move(load_traces(options.traces, nullptr).front());
+  const Trace trace = std::move(traces_to_write(options).front());
   std::string words = options.select.value_or("shorter:1e10s");
   std::replace(words.begin(), words.end(), ',', ' ');
   const viz::SearchResult found = viz::search(trace, words, trace.slice_count);
@@ -140,7 +150,7 @@ void write_page(const viz::ViewOptions& options) {
 }
 
 void write_perfetto(const viz::ViewOptions& options) {
-  const std::vector<Trace> traces = load_traces(options.traces, nullptr);
+  const std::vector<Trace> traces = traces_to_write(options);
   AtomicFile file(*options.perfetto);
   write_merged_trace(file, traces);
   file.commit();

@@ -221,6 +221,19 @@ TEST_F(ScreenshotTest, WritesWhatIsSelectedAsCsv) {
   EXPECT_EQ(view({"a.json", "--select", "rank:1,kind:compute", "--csv", "-"}).out, some);
 }
 
+// Of a file that is cut off, what is whole is written, and stderr says so.
+TEST_F(ScreenshotTest, SaysThatWhatItWritesIsCutOff) {
+  record("a.json");
+  const std::string whole = contents_of(path("a.json"));
+  write_text("cut.json", whole.substr(0, whole.size() - 200));
+  for (const char* flag : {"--csv", "--perfetto"}) {
+    const ProgramResult written = view({"cut.json", flag, "o"});
+    EXPECT_EQ(written.status, 0);
+    expect_one_line(written, {"cut.json", "is cut off"});
+    EXPECT_EQ(view({"a.json", flag, "o"}).err, "");
+  }
+}
+
 TEST_F(ScreenshotTest, PreferencesDoNotMatter) {
   record("a.json");
   const auto without = picture({});

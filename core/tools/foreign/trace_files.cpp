@@ -398,7 +398,7 @@ LoadedTrace load_text(TextSource& text, FileEvents& events, const std::string& p
     loaded.trace.path = path;
   }
   if (file.how != HowWhole::whole)
-    loaded.trace.notices.push_back("the file is cut off: what is whole of it is shown");
+    loaded.trace.notices.push_back("the file is cut off: what is whole was read");
   loaded.file = std::move(file);
   return loaded;
 }
