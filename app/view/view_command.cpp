@@ -302,8 +302,13 @@ Finish declare_view(CommandFlags& flags) {
     if (view->csv && view->traces.size() > 1)
       contradiction("--csv", "given with several traces", "it with one");
     if (view->traces.empty()) view->examples = viewer_examples();
-    for (auto* const path : {&view->csv, &view->perfetto})
+    for (const auto& [flag, path] :
+         {std::pair("--csv", &view->csv), {"--perfetto", &view->perfetto}}) {
+      if (*path && (*path)->ends_with(".gz"))
+        contradiction(flag, fmt::format("'{}' given, but it is not packed", **path),
+                      "a name without .gz");
       if (*path == "-") *path = "/dev/stdout";
+    }
     if (view->screenshot) require_picture(*view->screenshot);
     if (flags.given("--step") && flags.given("--at"))
       contradiction("--at", "given with --step", "one of them");
