@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <iterator>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -183,10 +184,16 @@ class MergedTraceWriter {
 
 void write_merged_trace(AtomicFile& file, const std::vector<Trace>& traces) {
   MergedTraceWriter writer(file);
-  for (const Trace& trace : traces)
-    writer.write(trace, traces.size() == 1
-                            ? ""
-                            : std::filesystem::path(trace.path).filename().string() + " \u00b7 ");
+  const auto file_name = [](const Trace& trace) {
+    return std::filesystem::path(trace.path).filename().string();
+  };
+  std::set<std::string> names;
+  for (const Trace& trace : traces) names.insert(file_name(trace));
+  for (const Trace& trace : traces) {
+    const bool is_clear = names.size() == traces.size();
+    writer.write(trace,
+                 traces.size() == 1 ? "" : (is_clear ? file_name(trace) : trace.path) + " \u00b7 ");
+  }
   writer.finish();
 }
 

@@ -104,6 +104,16 @@ TEST(MergedTrace, HoldsNamesSlicesFlowsAndCounters) {
   EXPECT_GT(most.at("b.json \u00b7 all ranks bytes on their way"), 0);
 }
 
+// Files of one name in two folders go by their paths.
+TEST(MergedTrace, TellsFilesOfOneNameApart) {
+  const rapidjson::Document document = written({simulated("d/a.json"), simulated("e/a.json")});
+  std::set<std::string> processes;
+  for (const auto& event : document["traceEvents"].GetArray())
+    if (event["name"] == "process_name") processes.insert(event["args"]["name"].GetString());
+  EXPECT_EQ(processes.size(), 2u * (4 + 1));
+  EXPECT_TRUE(processes.contains("e/a.json \u00b7 rank 1"));
+}
+
 // Slices of one lane that overlap without nesting go to threads of their own.
 TEST(MergedTrace, OverlappingSlicesAreKept) {
   Trace trace;
