@@ -10,8 +10,6 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <set>
 #include <sstream>
 #include <string>
@@ -19,6 +17,7 @@
 
 #include "core/base/npy.h"
 #include "tests/mpi_settings.h"
+#include "tests/temporary_folder.h"
 
 namespace ringscope {
 
@@ -43,13 +42,6 @@ struct ProgramResult {
   int status = -1;  // exit status; -1 when a signal ended it
   std::string out, err;
 };
-
-inline std::string contents_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 inline void expect_has(const std::string& text, const Strings& parts) {
   for (const std::string& part : parts)
@@ -101,29 +93,22 @@ inline void expect_said_once(const ProgramResult& result, int status, const Stri
 // Every test gets an empty folder of its own.
 class ProgramTest : public testing::Test {
  protected:
-  ProgramTest() {
-    std::string pattern = testing::TempDir() + "ringscope-XXXXXX";
-    if (::mkdtemp(pattern.data()) == nullptr) std::abort();
-    folder_ = pattern;
-  }
   ~ProgramTest() override {
     if (looks_for_no_leaks_) ::unsetenv("LSAN_OPTIONS");
-    std::error_code ignored;  // what can not be removed is left to the system
-    std::filesystem::remove_all(folder_, ignored);
   }
 
-  std::string path(const std::string& name) const { return folder_ + "/" + name; }
+  std::string path(const std::string& name) const { return folder_.path(name); }
 
   // Paths below the folder, to see what a run left behind.
   std::set<std::string> files() const {
     std::set<std::string> names;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_))
-      names.insert(std::filesystem::relative(entry.path(), folder_).string());
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_.path()))
+      names.insert(std::filesystem::relative(entry.path(), folder_.path()).string());
     return names;
   }
 
   void write_text(const std::string& name, const std::string& text) const {
-    std::ofstream(path(name), std::ios::binary) << text;
+    folder_.write(name, text);
   }
 
   // A float32 .npy file; element i has the value f(i).
@@ -225,14 +210,14 @@ class ProgramTest : public testing::Test {
   // Runs any program (words[0]: its path) in the test's folder.
   ProgramResult run_words(Strings words, const std::string& stdout_path = "") const {
     // Beside the folder, so that files() does not show them.
-    const std::string out = stdout_path.empty() ? folder_ + ".stdout" : stdout_path;
-    const std::string err = folder_ + ".stderr";
+    const std::string out = stdout_path.empty() ? folder_.path() + ".stdout" : stdout_path;
+    const std::string err = folder_.path() + ".stderr";
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
     const pid_t child = ::fork();
     if (child == 0) {
-      const bool ready = ::chdir(folder_.c_str()) == 0 && redirect(out, STDOUT_FILENO) &&
+      const bool ready = ::chdir(folder_.path().c_str()) == 0 && redirect(out, STDOUT_FILENO) &&
                          redirect(err, STDERR_FILENO);
       if (ready) ::execv(argv[0], argv.data());
       ::_exit(127);
@@ -256,7 +241,7 @@ class ProgramTest : public testing::Test {
     return file >= 0 && ::dup2(file, descriptor) >= 0;
   }
 
-  std::string folder_;
+  TemporaryFolder folder_;
   bool looks_for_no_leaks_ = false;
 };
 

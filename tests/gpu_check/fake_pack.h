@@ -17,9 +17,6 @@ inline void skip_without_python() {
 class FakePack {
  public:
   FakePack() {
-    std::string pattern =
-        (std::filesystem::temp_directory_path() / "ringscope-pack-XXXXXX").string();
-    root = mkdtemp(pattern.data());
     for (const char* const folder : {"bin", "path", "out", "logs"})
       std::filesystem::create_directories(root / folder);
     program("bin/gpu_device",
@@ -58,8 +55,6 @@ cat >"$out" <<END
  {"name": "flash/bf16/d128/8192/full", "problem": "not there"}]}
 END)");
   }
-  ~FakePack() { std::filesystem::remove_all(root); }
-  FakePack(const FakePack&) = delete;
   FakePack& operator=(const FakePack&) = delete;
 
   void program(const std::string& name, const std::string& script) const {
@@ -109,7 +104,8 @@ cat >"$out" <<'END'
     std::filesystem::create_directory(root / "out");
   }
 
-  std::filesystem::path root;
+  const TemporaryFolder temporary;
+  const std::filesystem::path root = temporary.path();
 
  private:
   // FAKE_TESTS says what happens, in words: fails=TEST, crashes=TEST, hangs=TEST; kills=TEST kills the

@@ -344,13 +344,12 @@ TEST_F(GpuCheckPack, WithoutPython) {
 TEST(GpuCheckLauncher, WithoutADriver) {
   for (const char* const file : {"/dev/nvidiactl", "/proc/driver/nvidia/version", "/dev/dxg"})
     if (fs::exists(file)) GTEST_SKIP() << "this machine has a driver";
-  const fs::path err = fs::temp_directory_path() / ("gpu-check-err-" + std::to_string(getpid()));
-  const int status = std::system(
-      (std::string(RINGSCOPE_SOURCE_DIR) + "/ringscope gpu-check 2>'" + err.string() + "'")
-          .c_str());
+  const TemporaryFolder folder;
+  const std::string err = folder.path("err");
+  const int status =
+      std::system((RINGSCOPE_SOURCE_DIR "/ringscope gpu-check 2>'" + err + "'").c_str());
   EXPECT_EQ(WEXITSTATUS(status), 3);
   const std::string said = contents_of(err);
-  fs::remove(err);
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
   EXPECT_NE(said.find("no NVIDIA driver"), std::string::npos) << said;
 }

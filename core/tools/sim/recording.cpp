@@ -11,13 +11,6 @@
 
 namespace ringscope {
 
-Recording simulated_recording(const Problem& job, std::string_view partition) {
-  Recording recording = empty_recording(job, "sim");
-  recording.info.partition = partition;
-  recording.info.base_time_ns = 0;  // a simulation begins at no time of day
-  return recording;
-}
-
 namespace {
 
 RunMachine head_of(const Problem& job, const Work& work, const Machine& machine) {
@@ -245,8 +238,10 @@ RecordedSimulation record(const SimulationRequest& request, const Work& work,
   const Problem& job = request.job;
   const int count = ranks_to_record(job, asked);
   const SimulatedRun run = run_of(request, work, machine);
-  RecordedSimulation result{summary_of(job, run), simulated_recording(job, partition)};
+  RecordedSimulation result{summary_of(job, run), empty_recording(job, "sim")};
   Recording& recording = result.recording;
+  recording.info.partition = partition;
+  recording.info.base_time_ns = 0;  // a simulation begins at no time of day
   recording.info.machine = head_of(job, work, machine);
   recording.info.kv_buffers =
       job.rotates_blocks() && request.pace == Pace::buffers ? job.kv_buffers : 0;
@@ -258,8 +253,8 @@ RecordedSimulation record(const SimulationRequest& request, const Work& work,
 RecordedSimulation record(const Scenario& scenario, std::optional<int> asked,
                           std::string_view partition) {
   return record({.job = scenario.job, .pace = scenario.pace}, work_of(scenario),
-                machine_of(scenario), partition.empty() ? partition_name(scenario) : partition,
-                asked);
+                machine_of(scenario),
+                partition.empty() ? name_of(scenario.job.partition) : partition, asked);
 }
 
 }  // namespace ringscope

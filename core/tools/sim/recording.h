@@ -25,10 +25,6 @@ int ranks_to_record(const Problem& job, std::optional<int> asked);
 // them when count is world_size.
 std::vector<bool> choose_ranks(int world_size, int count, const std::vector<int>& path);
 
-// Return a simulation's recording without events and machine. `partition` is a name. The number of KV
-// buffers is that of a run.
-Recording simulated_recording(const Problem& job, std::string_view partition);
-
 // Return the events of the `recorded` ranks.
 std::vector<std::vector<TraceEvent>> events_of(const Problem& job, const SimulatedRun& run,
                                                const std::vector<bool>& recorded);

@@ -47,10 +47,6 @@ struct Scenario {
   Placement placement = Placement::block;
 };
 
-inline std::string_view partition_name(const Scenario& scenario) {
-  return name_of(scenario.job.partition);
-}
-
 // Return whether ranks run ahead of each other, which only rings (flat or two-level) do.
 inline bool has_buffers(const Scenario& scenario) {
   return scenario.pace == Pace::buffers && scenario.job.rotates_blocks();
