@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "app/command_line/option_groups.h"
-#include "app/command_line/output_places.h"
 #include "app/report/fields.h"
 #include "app/report/machine.h"
 #include "app/report/terminal.h"

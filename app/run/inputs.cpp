@@ -12,7 +12,6 @@
 #include "core/base/error.h"
 #include "core/base/npy.h"
 #include "core/base/random.h"
-#include "core/base/safetensors.h"
 #include "core/base/text.h"
 #include "core/problem/partition.h"
 #include "core/threads/generated_rows.h"

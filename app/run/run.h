@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "app/command_line/output_places.h"
+#include "app/command_line/option_groups.h"
 #include "app/run/backend.h"
 #include "core/base/files.h"
 #include "core/base/names.h"

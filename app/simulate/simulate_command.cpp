@@ -15,7 +15,6 @@
 #include "app/command_line/commands.h"
 #include "app/command_line/hardware.h"
 #include "app/command_line/option_groups.h"
-#include "app/command_line/output_places.h"
 #include "app/report/fields.h"
 #include "app/report/machine.h"
 #include "app/report/terminal.h"

@@ -7,6 +7,7 @@
 #include <array>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/base/math.h"
@@ -85,5 +86,19 @@ void write_npy(const std::string& path, const std::vector<Index>& shape, const f
 
 // Do the same into an open file. The caller commits it, so several outputs can appear together.
 void write_npy(AtomicFile& file, const std::vector<Index>& shape, const float* values, bool f64);
+
+// ---
+// Headers of .safetensors files: eight bytes with the length of a JSON object, the object, and the
+// tensors' raw bytes. Only what attention takes is read: F32, F64, F16 and BF16.
+
+// Return the file and the tensor that `path` names, FILE.safetensors:TENSOR. The tensor is "" if none
+// is named, and for other files.
+std::pair<std::string, std::string> safetensor_of(const std::string& path);
+bool is_safetensors(const std::string& path);
+
+// Read the header of a tensor in `file`, of the only one if `tensor` is "". Throw InputError without
+// the path, and unless the bytes that it claims lie in the file.
+NpyHeader read_safetensors_header(const InputFile& file, const std::string& tensor,
+                                  const NpyDimensions& dimensions);
 
 }  // namespace ringscope

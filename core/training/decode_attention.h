@@ -1,5 +1,5 @@
 // The KV cache of a growing text, split across the ranks, and its attention; other layers are in
-// decoder.h. A shard holds the prompt's rows that the partition gave its rank, and every N-th
+// generate.h. A shard holds the prompt's rows that the partition gave its rank, and every N-th
 // position after the prompt. So the prompt stays where the prefill left it, and what is generated
 // spreads evenly under any partition: after any number of tokens two ranks differ by at most one.
 //

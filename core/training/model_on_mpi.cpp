@@ -6,12 +6,10 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/processes/mpi/clock.h"
 #include "core/processes/mpi/mpi_calls.h"
 #include "core/processes/mpi/rank_process.h"
 #include "core/processes/mpi/rank_report.h"
 #include "core/training/generate.h"
-#include "core/training/step_recorder.h"
 #include "core/training/training.h"
 
 namespace ringscope {

@@ -1,6 +1,6 @@
 // One rank's replica of a model, or of its part of one: its weights, its rows of the model, and its
 // share of the gradients. A training step sends the ring's blocks, the sums of a tensor group
-// (tensor_parallel.h), and one all-reduce of the gradients, in which the loss travels along. The
+// (model.h), and one all-reduce of the gradients, in which the loss travels along. The
 // update is AdamW's (weights.h).
 #pragma once
 

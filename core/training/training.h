@@ -1,5 +1,5 @@
 // Training of a small language model on a text, byte by byte, with its sequences split across a
-// ring of ranks, and also its heads (tensor_parallel.h) and its batches. Every rank runs the same
+// ring of ranks, and also its heads (model.h) and its batches. Every rank runs the same
 // loop over its own replica or part, whichever communicator it uses, and all end a step with the
 // same weights.
 #pragma once
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/threads/recording.h"
 #include "core/trace/rank_events.h"
 #include "core/training/checkpoint.h"
 #include "core/training/rank_groups.h"
@@ -18,6 +19,47 @@
 #include "core/training/replica.h"
 
 namespace ringscope {
+
+// ---
+// The recording of a training step. The ring of the last layer, whose passes are closest together,
+// is recorded slice by slice like any run's. Everything else that the rank does, other layers'
+// rings included, is a lane of spans beside it.
+
+// Records one rank while it lives. The model announces where the parts of a step begin
+// (ContextRing::begins), and decorators around the two seams record the last layer's ring. No bit of
+// the step changes.
+class StepRecorder {
+ public:
+  StepRecorder(Replica& replica, Index layers);
+  ~StepRecorder();
+  StepRecorder(const StepRecorder&) = delete;
+  StepRecorder& operator=(const StepRecorder&) = delete;
+
+  // Return what happened, at the end of the step. Times are on the monotonic clock, which ranks of one
+  // process share.
+  RankEvents take();
+
+ private:
+  void begins(ModelPart part, Pass pass, Index layer);
+  // End the part under way. What was sent meanwhile for sums is the part's, and it contains its ring,
+  // which is a span of its own.
+  void end_part(std::int64_t now);
+
+  Replica& replica_;
+  ContextRing& ring_;
+  Index recorded_layer_;
+  RingSchedule schedule_;
+  Recorder recorder_;
+  RecordingCommunicator comm_;
+  RecordingBackend backend_;
+  std::vector<ModelSpan> spans_;
+  Index sent_;  // before the part under way
+};
+
+// Return the events `ns` later.
+RankEvents moved_by(RankEvents events, std::int64_t ns);
+
+// ---
 
 // ---
 // A text as training data. Step s trains on pieces whose places are drawn from the seed and s

@@ -23,7 +23,7 @@ struct Parameter {
   Index size() const { return rows * columns; }
 };
 
-// How a tensor group (tensor_parallel.h) divides a weight: not at all, which leaves all of it with every
+// How a tensor group (model.h) divides a weight: not at all, which leaves all of it with every
 // rank, or by its columns or rows.
 enum class Split { none, columns, rows };
 

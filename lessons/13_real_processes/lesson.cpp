@@ -62,7 +62,7 @@ void lesson_13(Page& page) {
   page.region("cuda/nccl/nccl_world.cpp", "group");
 
   // MPI has two calls that only start, `MPI_Isend` and `MPI_Irecv`. Later one asks what is over:
-  page.region("core/processes/mpi/mpi_hop.cpp", "progress");
+  page.region("core/processes/mpi/mpi_communicator.cpp", "progress");
 
   // Somebody must ask often, because many MPIs move a block only while being asked. A rank that
   // computes a whole step without asking gets its hop after the step, not under it. Each rank therefore has a

@@ -1,4 +1,4 @@
-// MPI calls that throw our errors, and waits that can end. The calls of a hop are in mpi_hop.cpp.
+// MPI calls that throw our errors, and waits that can end. The calls of a hop are in mpi_communicator.cpp.
 #pragma once
 
 #include <mpi.h>

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/processes/mpi/clock.h"
 #include "core/processes/mpi/mpi_calls.h"
 #include "core/processes/mpi/mpi_communicator.h"
 #include "core/processes/mpi/rank_report.h"

@@ -21,7 +21,6 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/processes/supervision/connection.h"
 #include "core/processes/supervision/meeting.h"
 #include "core/threads/watchdog.h"
 

@@ -16,7 +16,7 @@
 #include <thread>
 
 #include "core/base/error.h"
-#include "core/processes/supervision/connection.h"
+#include "core/processes/supervision/meeting.h"
 
 namespace ringscope {
 namespace {

@@ -10,7 +10,7 @@
 #include "core/base/text.h"
 #include "core/ring/loop_counts.h"
 #include "core/tools/cost/time.h"
-#include "core/tools/sim/evaluate.h"
+#include "core/tools/sim/graph.h"
 
 namespace ringscope {
 namespace {

@@ -1,6 +1,6 @@
 // A run as a graph of tasks: what each rank computes and sends, and what each task waits for. How long
 // a task takes is not said here (durations_on() in machine.h, or a recording does), nor when it runs
-// (evaluate.h). What is simulated is the program of every rank (core/ring/program.h): what the scheme's
+// (evaluate()). What is simulated is the program of every rank (core/ring/program.h): what the scheme's
 // own loop asks for.
 //
 // A rank's computations run in the order in which they were asked for. A hop is a task of its sender:
@@ -100,5 +100,46 @@ inline constexpr double kMostTasks = 1 << 24;  // of 56 bytes each, and as much 
 // Return how many tasks a graph of `job` has if every rank has those of rank 0, which takes no time
 // beside making it. Throw what graph_of throws.
 double expected_tasks(const Problem& job);
+
+// ---
+// When the tasks of a graph run, given how long each takes: the longest path through it. Where ranks
+// share processors, every task that runs gets an equal share of them, so its speed depends on the
+// others and its end is not known when it begins; that is an event simulation, in which an event
+// takes O(log(running tasks)).
+
+// Seconds since the pass began: backward times count from the end of the slowest rank's forward pass,
+// so ranks that begin earlier have negative times.
+struct TaskTimes {
+  std::vector<double> begin, end;        // by task
+  double forward_s = 0, backward_s = 0;  // when the last rank ended the pass
+
+  double wall_s() const { return forward_s + backward_s; }
+  double seconds(std::size_t task) const { return end[task] - begin[task]; }
+};
+
+struct Processors {
+  int count = 0;  // that ranks share; 0: each has its own
+  // Hops copy blocks by the ranks' processors and share them like other tasks.
+  bool move_blocks = false;
+};
+
+// Return when the tasks run, if each begins when all that it waits for has ended and needs
+// seconds[task] on a processor or link of its own.
+TaskTimes evaluate(const TaskGraph& graph, const std::vector<double>& seconds,
+                   const Processors& processors = {});
+
+// ---
+// A chain of computations and hops from the beginning of the run to its end, each of which began when
+// the one before it ended.
+struct CriticalPath {
+  double compute_s = 0, hop_s = 0;  // together they are the wall time
+  std::vector<int> ranks;           // on the path, from the last to the first, without repeats
+};
+
+CriticalPath critical_path(const TaskGraph& graph, const TaskTimes& times);
+
+// Return the rank that `task` waited for last: the other end of a hop, or, where ranks keep step,
+// the slowest; or the task's own rank if it waited for nobody else.
+int awaited_by(const TaskGraph& graph, const TaskTimes& times, std::size_t task);
 
 }  // namespace ringscope

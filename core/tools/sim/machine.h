@@ -7,7 +7,10 @@
 #include <memory>
 #include <vector>
 
+#include "core/base/names.h"
 #include "core/base/random.h"
+#include "core/ring/problem.h"
+#include "core/tools/cost/hardware.h"
 #include "core/tools/cost/measure.h"
 #include "core/tools/cost/time.h"
 #include "core/tools/sim/graph.h"
@@ -29,7 +32,7 @@ inline double jitter_draw(std::uint64_t seed, JitterOf what, Pass pass, int rank
 
 // ---
 // The machine says how fast each rank computes and what a message costs on each path that a scheme
-// uses. Where these numbers come from (nodes, shared links) is cluster.h's business.
+// uses. Where these numbers come from (nodes, shared links) is below.
 
 // The path of a message, as wide as it is for this message when all that share it move at once.
 struct Path {
@@ -83,5 +86,38 @@ struct Machine {
 // its own: attentions and hops, and on a measured CPU all tasks.
 std::vector<double> durations_on(const TaskGraph& graph, const Problem& job,
                                  const Machine& machine);
+
+// ---
+// A cluster of nodes: ranks are joined by links inside a node, and nodes by links around one switch that
+// is never the bottleneck. From this a machine's paths are derived.
+//
+// Inside a node every rank has a port of its own. When all ranks of a node send to another node at once,
+// each has link's rate x min(1, links / messages), at all times, as if all of them moved: it does not get
+// more when some are over early or have not begun. That is pessimistic for ranks out of step, but keeps
+// all times monotone in every share. A message goes through one of the links side by side, but an
+// all-gather spreads its messages over all of them, as libraries do that run a ring over each network
+// interface (NCCL's channels).
+
+// How ranks are numbered. block: consecutive ranks share a node; cyclic: rank r is on node r mod nodes.
+enum class Placement { block, cyclic };
+constexpr auto names_of(Placement) { return list_of({"block", "cyclic"}); }
+
+struct Cluster {
+  int world_size = 1;
+  int nodes = 1;
+  Link inside;   // from every rank to any other of its node
+  Link between;  // from a node to any other, one per network interface (NIC)
+  int nics = 1;
+  Placement placement = Placement::block;
+
+  int node_of(int rank) const;
+  // Return the ranks on `node`.
+  int ranks_on(int node) const { return world_size / nodes + (node < world_size % nodes ? 1 : 0); }
+};
+
+// Return the machine that a scheme runs on: the paths of its messages, and `rates`. Throw InputError where
+// the nodes of a scheme with messages inside them have different numbers of ranks. `rings` is
+// Problem::rings().
+Machine machine_on(const Cluster& cluster, const Rates& rates, const Scheme* scheme, int rings = 0);
 
 }  // namespace ringscope

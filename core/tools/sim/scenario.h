@@ -11,7 +11,7 @@
 #include "core/tools/cost/choices.h"
 #include "core/tools/cost/measure.h"
 #include "core/tools/cost/time.h"
-#include "core/tools/sim/cluster.h"
+#include "core/tools/sim/machine.h"
 #include "core/tools/sim/searched.h"
 #include "core/tools/sim/simulate.h"
 

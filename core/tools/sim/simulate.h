@@ -1,6 +1,6 @@
 // Simulate a job on a machine that need not exist: when each rank computes, sends, receives and
 // waits. It is the graph of the scheme's own loops (graph.h), with durations from the machine
-// (machine.h), evaluated (evaluate.h).
+// (machine.h), evaluated (graph.h).
 //
 //   in step           what the closed form assumes (core/tools/cost/time.h): all ranks begin a step
 //                     together, and it lasts as long as the slowest rank or hop
@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "core/ring/problem.h"
-#include "core/tools/sim/evaluate.h"
+#include "core/tools/sim/graph.h"
 #include "core/tools/sim/machine.h"
 #include "core/tools/sim/work.h"
 

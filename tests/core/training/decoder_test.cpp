@@ -1,5 +1,4 @@
 // A model that goes on with a text token by token, against one that reads the whole text at once.
-#include "core/training/decoder.h"
 
 #include <gtest/gtest.h>
 

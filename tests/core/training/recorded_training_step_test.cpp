@@ -1,6 +1,5 @@
 // A recorded training step: the same bits as one that is not, one layer's ring slice by slice, and
 // around it what the rank did, part by part.
-#include "core/training/step_recorder.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Heads and the MLP's inside dealt out to a tensor group, rows to a context group, sequences to data
 // groups: the same loss and gradients as one rank with all of them.
-#include "core/training/tensor_parallel.h"
+#include "core/training/model.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Rank 0's time, told by another rank's clock: the bound on the error must hold, whatever the clocks
 // and the network do.
-#include "core/processes/mpi/clock.h"
+#include "core/processes/mpi/rank_report.h"
 
 #include <gtest/gtest.h>
 

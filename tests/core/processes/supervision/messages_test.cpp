@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/processes/supervision/connection.h"
+#include "core/processes/supervision/meeting.h"
 
 namespace ringscope {
 namespace {

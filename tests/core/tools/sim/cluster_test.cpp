@@ -1,5 +1,5 @@
 // Where paths come from: which node a rank is on, and how messages share the links between nodes.
-#include "core/tools/sim/cluster.h"
+#include "core/tools/sim/machine.h"
 
 #include <gtest/gtest.h>
 

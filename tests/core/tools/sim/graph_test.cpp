@@ -6,7 +6,6 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "core/tools/sim/evaluate.h"
 #include "core/tools/sim/graph.h"
 #include "core/tools/sim/simulate.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/tools/cost/amounts.h"
-#include "core/tools/sim/cluster.h"
+#include "core/tools/sim/machine.h"
 #include "tests/core/tools/sim/random_machines.h"
 
 namespace ringscope {
