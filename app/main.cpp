@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "app/command_line/commands.h"
-#include "app/job/process_command.h"
+#include "app/job/job.h"
 #include "app/report/terminal.h"
 #include "app/run/backend.h"
 

@@ -12,7 +12,7 @@
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/problem/partition.h"
-#include "core/tools/sim/searched.h"
+#include "core/tools/sim/work.h"
 #include "core/trace/json_reader.h"
 
 namespace ringscope {

@@ -29,7 +29,7 @@
 #include "core/base/program.h"
 #include "core/base/text.h"
 #include "core/threads/run.h"
-#include "core/tools/sim/ideal_timeline.h"
+#include "core/tools/sim/recording.h"
 
 namespace ringscope {
 

@@ -16,7 +16,7 @@
 #include "core/tools/cost/choices.h"
 #include "core/tools/cost/measure.h"
 #include "core/tools/cost/model_step.h"
-#include "core/tools/sim/searched.h"
+#include "core/tools/sim/work.h"
 #include "core/training/rank_groups.h"
 
 namespace ringscope {

@@ -18,7 +18,7 @@
 #include "core/ring/loop_counts.h"
 #include "core/tools/cost/choices.h"
 #include "core/tools/sim/scenario.h"
-#include "core/tools/sim/searched.h"
+#include "core/tools/sim/work.h"
 
 namespace ringscope {
 

@@ -23,7 +23,6 @@
 #include "core/threads/run.h"
 #include "core/tools/cost/amounts.h"
 #include "core/tools/cost/hardware.h"
-#include "core/tools/sim/ideal_timeline.h"
 #include "core/tools/sim/recording.h"
 #include "core/tools/sim/scenario.h"
 #include "core/trace/summary.h"

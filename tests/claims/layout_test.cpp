@@ -5,7 +5,7 @@
 #include <set>
 
 #include "core/tools/cost/balance.h"
-#include "core/tools/sim/searched.h"
+#include "core/tools/sim/work.h"
 #include "tests/claims/claim.h"
 #include "tests/claims/jobs.h"
 

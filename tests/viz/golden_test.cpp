@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/tools/sim/ideal_timeline.h"
+#include "core/tools/sim/recording.h"
 #include "tests/viz/hands.h"
 #include "tests/viz/panel_stage.h"
 #include "tests/viz/read_png.h"

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "core/tools/sim/ideal_timeline.h"
+#include "core/tools/sim/recording.h"
 #include "tests/viz_data/hand_made.h"
 #include "tests/viz_data/recorded.h"
 #include "tests/viz_data/simulated.h"

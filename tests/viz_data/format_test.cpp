@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/tools/sim/ideal_timeline.h"
+#include "core/tools/sim/recording.h"
 
 namespace ringscope::viz {
 namespace {

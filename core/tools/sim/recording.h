@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/tools/sim/scenario.h"
+#include "core/trace/event.h"
 
 namespace ringscope {
 
@@ -42,5 +43,21 @@ RecordedSimulation record(const SimulationRequest& request, const Work& work,
 // The same for a scenario, whose partition may be given another name.
 RecordedSimulation record(const Scenario& scenario, std::optional<int> asked = {},
                           std::string_view partition = {});
+
+// ---
+// What a ring's recording would show on machines that are all alike and do nothing else. Ranks that
+// are threads on a few cores take turns, so their recording shows the scheduler more than the ring,
+// and no two recordings are alike. Here the counted work and bytes, the order of a rank's work, and
+// what each hop needs determine all times.
+
+inline constexpr double kIdealFlopsPerNs = 100, kIdealBytesPerNs = 2.5;
+inline constexpr const char* kIdealBackend = "ideal";  // RunInfo::backend of what this returns
+
+// Return `recording` with new times, and with waits where these require them. A compute slice takes
+// its FLOPs at kIdealFlopsPerNs, and a hop its bytes at kIdealBytesPerNs, from when both ends are
+// ready for it (core/ring/ring.cpp). All ranks have a core of their own and begin at 0, at no time
+// of day, and bookkeeping takes no time. Throw std::invalid_argument for a run by another scheme, a failed run, or a recording
+// that lacks events.
+Recording ideal_timeline(Recording recording);
 
 }  // namespace ringscope

@@ -12,8 +12,8 @@
 #include "core/tools/cost/measure.h"
 #include "core/tools/cost/time.h"
 #include "core/tools/sim/machine.h"
-#include "core/tools/sim/searched.h"
 #include "core/tools/sim/simulate.h"
+#include "core/tools/sim/work.h"
 
 namespace ringscope {
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-#include "core/tools/sim/ideal_timeline.h"
+#include "core/tools/sim/recording.h"
 #include "viz/data/session/format.h"
 
 namespace ringscope::viz {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <ctime>
 
-#include "core/tools/sim/ideal_timeline.h"
+#include "core/tools/sim/recording.h"
 
 namespace ringscope::viz {
 namespace {

@@ -1,6 +1,6 @@
 // A ring as it would run with a core for every rank: by hand where every moment is known, and of real
 // runs what stays of them. (The order of tasks: graph_test.cpp.)
-#include "core/tools/sim/ideal_timeline.h"
+#include "core/tools/sim/recording.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Searched partitions: whole, the same every time, and never worse than a fixed one.
-#include "core/tools/sim/searched.h"
+#include "core/tools/sim/work.h"
 
 #include <gtest/gtest.h>
 

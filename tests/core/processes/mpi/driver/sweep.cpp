@@ -4,7 +4,7 @@
 
 #include "core/processes/mpi/run_on_mpi.h"
 #include "core/ring/loop_counts.h"
-#include "core/tools/sim/searched.h"
+#include "core/tools/sim/work.h"
 #include "tests/core/attention/random_problem.h"
 #include "tests/core/processes/mpi/driver/driver.h"
 #include "tests/core/ring/ring_case.h"

@@ -1,4 +1,4 @@
-#include "app/job/process_command.h"
+#include "app/job/job.h"
 
 #include <cstdlib>
 #include <utility>
