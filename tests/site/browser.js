@@ -1,4 +1,4 @@
-// What browser_test.cpp runs in pages: each function returns a text. All of it stands before what the test
+// What test_browser.py runs in pages: each function returns a text. All of it stands before what the test
 // asks for, in the same function.
 
 const pause = (ms = 15) => new Promise((done) => setTimeout(done, ms));
