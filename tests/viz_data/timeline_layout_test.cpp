@@ -3,10 +3,17 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
+#include <optional>
 #include <random>
+#include <tuple>
+#include <vector>
 
 #include "tests/viz_data/hand_made.h"
+#include "tests/viz_data/recorded.h"
+#include "viz/data/timeline/timeline_painter.h"
 
 namespace ringscope::viz {
 namespace {
@@ -304,6 +311,392 @@ TEST(Pointing, OnTheStepAxisEveryRankHasItsOwnTime) {
   EXPECT_EQ(slice_at(trace, axis, AxisMode::steps, layout, view, 490, second_rank),
             (SliceId{4, 0}));
   EXPECT_EQ(snapped_edge(trace, axis, AxisMode::steps, layout, view, 497, second_rank), 1);
+}
+
+// ---
+// The timeline's picture, pixel by pixel where it is made by hand, and against sums made slice by
+// slice where it is crowded.
+
+// A trace and everything that painting needs; rows are 22 pixels high, of which the topmost and the
+// lowest are air.
+struct Painted {
+  Trace trace;
+  Axis axis{trace};
+  TimelineIndex index{trace};
+  TimelineLayout layout;
+  TimelineView view;
+  TimelinePaint paint;
+  Image image;
+
+  Painted(Trace t, int width, AxisMode mode, ColorBy by = ColorBy::owner)
+      : trace(std::move(t)),
+        layout(make_layout(trace, static_cast<float>(width), 4000)),
+        view(fitted(axis.length(mode))),
+        paint{mode, by, Theme::dark, false},
+        image(width, static_cast<int>(layout.content_height)) {
+    draw();
+  }
+  void draw() { paint_timeline(trace, axis, index, layout, view, paint, image); }
+
+  const Palette& palette() const { return palette_of(paint.theme); }
+  Color color(const TraceEvent& slice) const {
+    return slice_color(paint.theme, paint.color_by, slice, trace.info.world_size);
+  }
+  Color background(std::uint32_t row) const {
+    const bool odd = (trace.rows[row].lane % 4) % 2 == 1;
+    return odd ? palette().row_odd : palette().row_even;
+  }
+  // A row's column from below.
+  std::vector<Color> column(std::uint32_t row, int c) const {
+    const auto top = static_cast<int>(layout.place_of(row)->y);
+    std::vector<Color> pixels;
+    for (int y = top + 20; y > top; --y) pixels.push_back(image.at(c, y));
+    return pixels;
+  }
+};
+
+using Runs = std::vector<std::pair<Color, int>>;
+
+Runs runs_of(const std::vector<Color>& pixels) {
+  Runs runs;
+  for (const Color pixel : pixels) {
+    if (runs.empty() || runs.back().first != pixel) runs.emplace_back(pixel, 0);
+    ++runs.back().second;
+  }
+  return runs;
+}
+
+// Owners 0 and 1 in turn on rank 0, ten nanoseconds a pixel.
+class HandMadePicture : public ::testing::Test {
+ protected:
+  HandMadePicture()
+      : painted(HandMade(2)
+                    .compute(0, 0, 0, 100)
+                    .compute(0, 1, 100, 147)  // nothing behind it
+                    .compute(0, 0, 203, 253)
+                    .compute(0, 0, 300, 304)  // two that share a column
+                    .compute(0, 1, 304, 306)
+                    .compute(0, 0, 400, 441)  // a gap narrower than a pixel
+                    .compute(0, 1, 443, 500)
+                    .compute(0, 0, 600, 646)  // neighbours that meet within a pixel
+                    .compute(0, 1, 646, 700)
+                    .compute(0, 0, 700, 752)  // something narrow between the two
+                    .compute(0, 1, 752, 753)
+                    .compute(0, 0, 753, 800)
+                    .compute(0, 0, 900, 900)  // takes no time
+                    .compute(1, 1, 0, 1000)
+                    .trace(),
+                100, AxisMode::time),
+        own{painted.color(painted.trace.slices(0)[0])},
+        other{painted.color(painted.trace.slices(0)[1])},
+        none{painted.background(0)} {}
+
+  Runs at(int c) const { return runs_of(painted.column(0, c)); }
+  Color edge(Color color) const { return mix(color, none, 0.5); }
+
+  Painted painted;
+  Color own, other, none;
+};
+
+// Wide slices are sharp and end in a darker line; what shares a column is stacked by its shares.
+TEST_F(HandMadePicture, ColumnsShowWhatTheyHold) {
+  const struct {
+    int from, to;
+    Runs runs;
+  } columns[] = {{0, 9, {{own, 20}}},
+                 {9, 10, {{edge(own), 20}}},
+                 {10, 14, {{other, 20}}},
+                 {14, 15, {{edge(other), 20}}},  // it has more than half of this one
+                 {15, 20, {{none, 20}}},
+                 {20, 24, {{own, 20}}},
+                 {24, 25, {{edge(own), 20}}},
+                 {25, 30, {{none, 20}}},  // and less than half of column 25
+                 {30, 31, {{own, 8}, {other, 4}, {none, 8}}},
+                 {31, 40, {{none, 20}}},
+                 {40, 43, {{own, 20}}},
+                 {43, 44, {{edge(own), 20}}},
+                 {44, 45, {{own, 2}, {other, 14}, {none, 4}}},
+                 {45, 49, {{other, 20}}},
+                 {49, 50, {{edge(other), 20}}},
+                 {60, 64, {{own, 20}}},
+                 {64, 65, {{edge(own), 20}}},  // neighbours meet at a whole pixel
+                 {65, 69, {{other, 20}}},
+                 {70, 74, {{own, 20}}},
+                 {74, 75, {{edge(own), 20}}},
+                 {75, 76, {{own, 18}, {other, 2}}},
+                 {76, 79, {{own, 20}}},
+                 {90, 91, {{own, 1}, {none, 19}}},  // what takes no time still has a pixel
+                 {91, 100, {{none, 20}}}};
+  for (const auto& [from, to, runs] : columns)
+    for (int c = from; c < to; ++c) EXPECT_EQ(at(c), runs) << "column " << c;
+}
+
+TEST_F(HandMadePicture, RowsHaveAirAndRanksAGap) {
+  EXPECT_EQ(painted.image.at(5, 0), none);
+  EXPECT_EQ(painted.image.at(5, 1), own);
+  EXPECT_EQ(painted.image.at(5, 20), own);
+  EXPECT_EQ(painted.image.at(5, 21), none);
+  EXPECT_EQ(painted.image.at(5, 22), painted.palette().row_odd);
+  for (int y = 88; y < 94; ++y) EXPECT_EQ(painted.image.at(5, y), painted.palette().background);
+  EXPECT_EQ(painted.image.at(5, 95), own);  // of rank 1, at step 1
+}
+
+TEST_F(HandMadePicture, DimmedForTheCriticalPath) {
+  painted.paint.dim_all = true;
+  painted.draw();
+  EXPECT_EQ(at(5), (Runs{{mix(none, own, 0.35), 20}}));
+}
+
+TEST_F(HandMadePicture, ScrollsByWholeLines) {
+  const Image whole = painted.image;
+  painted.view.scroll_y = 13;
+  painted.draw();
+  for (int y = 0; y + 13 < whole.height; ++y)
+    for (int x = 0; x < whole.width; ++x) ASSERT_EQ(painted.image.at(x, y), whole.at(x, y + 13));
+  EXPECT_EQ(painted.image.at(0, whole.height - 1), painted.palette().background);
+}
+
+TEST_F(HandMadePicture, FillsTheImageWhateverWasInItBefore) {
+  const Image first = painted.image;
+  painted.image.fill(0, 0, painted.image.width, painted.image.height, rgb(255, 0, 255));
+  painted.draw();
+  EXPECT_EQ(painted.image.pixels, first.pixels);
+}
+
+// The parts of a slice in pixels: on the step axis one in each step of its rank that it lies in.
+std::vector<std::pair<double, double>> extents(const Painted& p, std::uint32_t row,
+                                               const TraceEvent& s) {
+  const int rank = p.trace.rank_of_row(row);
+  const auto x_of = [&](double position) {
+    return (position - p.view.begin) * p.image.width / p.view.width();
+  };
+  const double x0 = x_of(p.axis.position(p.paint.mode, rank, s.begin_ns));
+  if (s.begin_ns == s.end_ns) return {{x0, x0}};
+  if (p.paint.mode == AxisMode::time)
+    return {{x0, x_of(p.axis.position(AxisMode::time, rank, s.end_ns))}};
+  std::vector<std::pair<double, double>> parts;
+  for (int step = 0; step < p.axis.steps(); ++step) {
+    const std::int64_t begin = p.axis.step_begin_ns(rank, step);
+    const std::int64_t from = std::max(s.begin_ns, begin);
+    const std::int64_t to = std::min(s.end_ns, p.axis.step_begin_ns(rank, step + 1));
+    const auto length = static_cast<double>(p.axis.step_length_ns(step));
+    if (from < to)
+      parts.emplace_back(x_of(step + static_cast<double>(from - begin) / length),
+                         x_of(step + static_cast<double>(to - begin) / length));
+  }
+  return parts;
+}
+
+// How much of column c of a row each colour takes, and which are there at all; slice by slice. None
+// at the side of a slice that is drawn by itself.
+using Shares = std::map<Color, double>;  // in pixels
+std::optional<Shares> shares(const Painted& p, std::uint32_t row, int c) {
+  Shares result;
+  for (const TraceEvent& s : p.trace.slices(row))
+    for (const auto& [x0, x1] : extents(p, row, s)) {
+      if (x1 - x0 >= 3 && (std::abs(x0 - c) < 2 || std::abs(x1 - c) < 2)) return std::nullopt;
+      const double inside = std::min(x1, c + 1.0) - std::max(x0, static_cast<double>(c));
+      const bool point = s.begin_ns == s.end_ns && x0 >= c && x0 < c + 1;
+      if (inside <= 1e-6 && !point) continue;
+      result[p.color(s)] += std::max(inside, 0.0) * 20;
+    }
+  return result;
+}
+
+// Every colour as high as its share, up to a pixel, and what the smallest take that have less than
+// a pixel; no colour that is not there; and all together as high as the time that is not empty.
+void expect_exact(const Painted& p, std::uint32_t row) {
+  int left_out = 0;
+  for (int c = 0; c < p.image.width; ++c) {
+    const auto known = shares(p, row, c);
+    if (!known) {
+      ASSERT_LE(++left_out, 1 + p.image.width / 10);
+      continue;
+    }
+    const Shares& expected = *known;
+    std::map<Color, int> seen;
+    for (const Color pixel : p.column(row, c))
+      if (pixel != p.background(row)) ++seen[pixel];
+    double total = 0, lifted = 0;
+    for (const auto& [color, share] : expected) {
+      total += share;
+      lifted += std::max(0.0, 1 - share);
+    }
+    int height = 0;
+    for (const auto& [color, pixels] : seen) {
+      height += pixels;
+      ASSERT_TRUE(expected.contains(color)) << "row " << row << " column " << c;
+    }
+    for (const auto& [color, share] : expected) {
+      ASSERT_GE(seen[color], 1) << "row " << row << " column " << c;
+      ASSERT_NEAR(seen[color], share, 1.01 + lifted) << "row " << row << " column " << c;
+    }
+    const auto least = static_cast<double>(expected.size());
+    ASSERT_NEAR(height, std::clamp(total, std::min(least, 20.0), 20.0), 0.51)
+        << "row " << row << " column " << c;
+  }
+}
+
+// At these widths no slice is three pixels wide.
+TEST(Crowded, EveryColumnShowsExactSumsOfTheWholeAndOfParts) {
+  for (const AxisMode mode : {AxisMode::time, AxisMode::steps})
+    for (const auto& [width, from, to] : {std::tuple{1, 0.0, 1.0},
+                                          {2, 0, 1},
+                                          {37, 0, 1},
+                                          {120, 0, 1},
+                                          {90, 0, 0.7},
+                                          {90, 0.31, 0.9},
+                                          {90, 0.2, 1.3}}) {
+      Painted p(crowded(3, 5000, 3), width, mode);
+      p.view = {from * p.axis.length(mode), to * p.axis.length(mode), 0};
+      p.draw();
+      for (std::uint32_t row = 0; row < p.trace.rows.size(); ++row) expect_exact(p, row);
+    }
+}
+
+// One row with one slice of each kind in turn; hundreds in a column.
+Trace kinds_in_turn(int slices, std::int64_t length, std::int64_t gap) {
+  Trace trace;
+  trace.ranks.push_back({0, "process", 0, 1});
+  trace.lanes.push_back({0, 0, "thread", 0, 1});
+  trace.names = {"a"};
+  std::vector<TraceEvent>& all = trace.events.emplace_back();
+  for (int i = 0; i < slices; ++i) {
+    TraceEvent s = plain_slice();
+    s.lane = i % 5 == 0 ? Lane::communication : Lane::compute;
+    s.begin_ns = i * (length + gap);
+    s.end_ns = s.begin_ns + length;
+    all.push_back(s);
+  }
+  trace.rows.push_back({0, 0, 0, static_cast<std::uint32_t>(all.size())});
+  trace.end_ns = all.back().end_ns;
+  trace.slice_count = all.size();
+  return trace;
+}
+
+TEST(Crowded, OneNanosecondOfWaitingAmongAHundredThousandSlicesIsSeen) {
+  Trace trace = kinds_in_turn(100000, 90, 10);
+  TraceEvent& wait = trace.slices(0)[54321];
+  wait.lane = Lane::wait;
+  wait.end_ns = wait.begin_ns + 1;
+  const Painted p(trace, 200, AxisMode::time, ColorBy::kind);
+  const Color color = p.palette().of(Lane::wait);
+  for (int c = 0; c < 200; ++c) {
+    const std::vector<Color> column = p.column(0, c);
+    EXPECT_EQ(std::count(column.begin(), column.end(), color), c == 54321 * 200 / 100000 ? 1 : 0)
+        << c;
+  }
+}
+
+TEST(Crowded, HundredsInAColumnAreSummedInBlocks) {
+  const Painted p(kinds_in_turn(100000, 50, 50), 100, AxisMode::time, ColorBy::kind);
+  const Color compute = p.palette().of(Lane::compute);
+  const Color message = p.palette().of(Lane::communication);
+  // Half of the time is empty, a fifth of the rest no computing.
+  for (int c = 0; c < 100; ++c)
+    EXPECT_EQ(runs_of(p.column(0, c)),
+              (Runs{{message, 2}, {compute, 8}, {p.palette().row_even, 10}}))
+        << c;
+}
+
+TEST(Crowded, WaitingIsSeenEvenWhereThereAreMoreColorsThanPixels) {
+  Trace trace = kinds_in_turn(6000, 90, 10);
+  for (std::size_t i = 0; i < trace.slices(0).size(); ++i)
+    trace.slices(0)[i].lane = static_cast<Lane>(i % 6);
+  const Axis axis(trace);
+  const TimelineIndex index(trace);
+  const TimelineLayout layout = make_layout(trace, 50, 1);  // three pixels high
+  ASSERT_EQ(layout.rows[0].height, 3);
+  Image image(50, 3);
+  const TimelinePaint paint{AxisMode::time, ColorBy::kind, Theme::dark, false};
+  paint_timeline(trace, axis, index, layout, fitted(axis.length(AxisMode::time)), paint, image);
+  const Color wait = palette_of(Theme::dark).of(Lane::wait);
+  for (int c = 0; c < 50; ++c)
+    EXPECT_TRUE(image.at(c, 0) == wait || image.at(c, 1) == wait || image.at(c, 2) == wait) << c;
+}
+
+// Scales and shifts that are powers of two, so that nothing is rounded.
+TEST(Moving, PanningByWholePixelsShiftsThePicture) {
+  Trace trace = crowded(2, 3000, 8);
+  trace.end_ns = 1 << 18;
+  Painted p(trace, 512, AxisMode::time);
+  const double pixel = 64;
+  p.view = {0, 512 * pixel, 0};
+  p.draw();
+  const Image before = p.image;
+  for (const int shift : {1, 7, 300}) {
+    p.view = {shift * pixel, (512 + shift) * pixel, 0};
+    p.draw();
+    for (int y = 0; y < before.height; ++y)
+      for (int x = 4; x + 4 < 512 - shift; ++x)
+        ASSERT_EQ(p.image.at(x, y), before.at(x + shift, y)) << x << " " << y;
+  }
+}
+
+TEST(Moving, ZoomedInSlicesAreWhereTheAxisSays) {
+  Painted p(crowded(2, 2000, 9), 800, AxisMode::time);
+  p.view = zoomed(p.view, p.view.width() / 3, 60, p.axis.length(AxisMode::time), AxisMode::time);
+  p.draw();
+  int looked_at = 0;
+  for (std::uint32_t row = 0; row < p.trace.rows.size(); ++row)
+    for (const TraceEvent& s : p.trace.slices(row)) {
+      const auto x_of = [&](std::int64_t ns) {
+        return (p.axis.position(AxisMode::time, 0, ns) - p.view.begin) * 800 / p.view.width();
+      };
+      if (x_of(s.end_ns) - x_of(s.begin_ns) < 5) continue;
+      const int c = static_cast<int>(x_of(s.begin_ns)) + 2;
+      if (c < 0 || c >= 800) continue;
+      EXPECT_EQ(runs_of(p.column(row, c)), (Runs{{p.color(s), 20}})) << row << " " << c;
+      ++looked_at;
+    }
+  EXPECT_GT(looked_at, 20);
+}
+
+TEST(Index, TimeByClassIsExactForAnyStretch) {
+  const Trace trace = crowded(3, 700, 5);
+  const TimelineIndex index(trace);
+  std::mt19937 random(1);
+  for (int trial = 0; trial < 400; ++trial) {
+    const auto row = static_cast<std::uint32_t>(random() % trace.rows.size());
+    const std::int64_t begin = random() % static_cast<unsigned>(trace.end_ns + 100) - 50;
+    const std::int64_t end = begin + random() % (trial % 2 == 0 ? 500 : 60000);
+    std::int64_t expected[TimelineIndex::kClasses] = {};
+    const std::vector<std::uint8_t>& classes = index.row(row).classes;
+    for (std::size_t i = 0; i < classes.size(); ++i) {
+      const TraceEvent& s = trace.slices(row)[i];
+      expected[classes[i]] +=
+          std::max<std::int64_t>(0, std::min(s.end_ns, end) - std::max(s.begin_ns, begin));
+    }
+    std::int64_t sums[TimelineIndex::kClasses];
+    index.time_by_class(row, begin, end, sums);
+    EXPECT_TRUE(std::equal(std::begin(sums), std::end(sums), std::begin(expected)))
+        << "row " << row << " [" << begin << ", " << end << ")";
+  }
+}
+
+TEST(Odd, NothingToPaint) {
+  const Trace empty;
+  Image image(20, 10, rgb(1, 2, 3));
+  paint_timeline(empty, Axis(empty), TimelineIndex(empty), make_layout(empty, 20, 10), fitted(0),
+                 {}, image);
+  for (const Color pixel : image.pixels) EXPECT_EQ(pixel, palette_of(Theme::dark).background);
+
+  Painted p(HandMade(3).compute(1, 0, 5, 5).trace(), 30, AxisMode::time);  // no length at all
+  p.view = {0, 0, 0};
+  p.draw();
+  p.view = {std::nan(""), 1, 0};
+  p.draw();
+  p.paint.mode = AxisMode::steps;
+  p.view = fitted(1);
+  p.draw();
+  Image none(0, 0);
+  paint_timeline(p.trace, p.axis, p.index, p.layout, fitted(1), p.paint, none);
+  EXPECT_TRUE(none.pixels.empty());
+}
+
+TEST(Odd, AStepAxisThatATraceHasNotIsEmpty) {
+  const Painted p(kinds_in_turn(10, 5, 5), 40, AxisMode::steps);
+  for (int c = 0; c < 40; ++c) EXPECT_EQ(runs_of(p.column(0, c)).size(), 1u);
 }
 
 }  // namespace
