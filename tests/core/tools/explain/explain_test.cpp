@@ -21,6 +21,7 @@
 #include "core/tools/explain/recorded_run.h"
 #include "core/tools/sim/recording.h"
 #include "core/tools/sim/scenario.h"
+#include "tests/core/base/thrown.h"
 
 namespace ringscope {
 namespace {
@@ -193,6 +194,30 @@ Recording recording_of(const FaultyCase& made) {
       .recording;
 }
 
+Explanation explained(const FaultyCase& made) { return explain(recording_of(made)); }
+
+// Ranks of H100s that do the same, 8,192 rows each.
+FaultyCase equal_ranks(int world_size) {
+  FaultyCase made = faulty_case(Cause::slow_rank, 1);
+  made.request.job.world_size = world_size;
+  made.request.job.shape.seqlen = world_size * 8192;
+  made.machine = h100s(world_size);
+  made.machine.speed.assign(static_cast<std::size_t>(world_size), 1);
+  return made;
+}
+
+// Expect that this is found first, and return it.
+Diagnosis expect_first(const Explanation& why, Cause cause, int rank) {
+  if (why.findings.empty()) {
+    ADD_FAILURE() << "nothing is found instead of " << name_of(cause);
+    return {};
+  }
+  const Diagnosis& first = why.findings.front();
+  EXPECT_EQ(first.cause, cause) << first.evidence;
+  EXPECT_EQ(first.rank, rank) << first.evidence;
+  return first;
+}
+
 // One rank's file says nothing about a run's causes.
 TEST(Explain, RefusesOneRankOfARealRun) {
   FaultyCase made = faulty_case(Cause::slow_rank, 3);
@@ -235,7 +260,7 @@ TEST(Explain, CausesSaveNoMoreThanTheRunLost) {
     SimulationRequest even = made.request;
     even.job.partition = made.even;
     const double healthy = simulate(even, Work(even.job), made.healthy).wall_s();
-    const Explanation why = explain(recording_of(made));
+    const Explanation why = explained(made);
     double sum = 0;
     for (const Diagnosis& found : why.findings) {
       EXPECT_GE(found.saved_s, kLeastShare * why.wall_s) << seed;
@@ -248,49 +273,31 @@ TEST(Explain, CausesSaveNoMoreThanTheRunLost) {
 
 // A recording of many ranks holds a sample of them, and the slow one among it.
 TEST(Explain, NamesAStragglerAmongManyRanks) {
-  FaultyCase made = faulty_case(Cause::slow_rank, 1);
-  Problem& job = made.request.job;
-  job.world_size = 256;
-  job.shape.seqlen = 256 * 8192;
-  job.partition = PartitionKind::zigzag;
-  job.mask = MaskSpec::parse("causal");
-  made.machine = h100s(256);
-  made.machine.speed.assign(256, 1);
+  FaultyCase made = equal_ranks(256);
+  made.request.job.partition = PartitionKind::zigzag;
+  made.request.job.mask = MaskSpec::parse("causal");
   made.machine.speed[137] = 0.7;
-  const Explanation why = explain(recording_of(made));
-  ASSERT_EQ(why.findings.size(), 1u);
-  EXPECT_EQ(why.findings[0].cause, Cause::slow_rank);
-  EXPECT_EQ(why.findings[0].rank, 137);
-  EXPECT_NEAR(why.findings[0].share, 0.3, 0.01);
+  const Explanation why = explained(made);
+  EXPECT_NEAR(expect_first(why, Cause::slow_rank, 137).share, 0.3, 0.01);
+  EXPECT_EQ(why.findings.size(), 1u);
 }
 
 TEST(Explain, NamesRanksThatAreAlikeSlow) {
-  FaultyCase made = faulty_case(Cause::slow_rank, 1);
-  Problem& job = made.request.job;
-  job.world_size = 8;
-  job.shape.seqlen = 8 * 8192;
-  made.machine = h100s(8);
-  made.machine.speed.assign(8, 1);
+  FaultyCase made = equal_ranks(8);
   made.machine.speed[2] = made.machine.speed[5] = 0.7;
-  const Explanation why = explain(recording_of(made));
-  ASSERT_EQ(why.findings.size(), 1u);
-  EXPECT_EQ(why.findings[0].rank, 2);
-  EXPECT_TRUE(why.findings[0].evidence.ends_with(" Rank 5 is about as slow."))
-      << why.findings[0].evidence;
+  const Explanation why = explained(made);
+  const std::string evidence = expect_first(why, Cause::slow_rank, 2).evidence;
+  EXPECT_TRUE(evidence.ends_with(" Rank 5 is about as slow.")) << evidence;
+  EXPECT_EQ(why.findings.size(), 1u);
 }
 
 TEST(Explain, SaysForHowMuchOfTheTimeRanksHaveACore) {
-  FaultyCase made = faulty_case(Cause::shared_cores, 1);
-  Problem& job = made.request.job;
-  job.world_size = 4;
-  job.shape.seqlen = 4 * 8192;
-  job.mask = MaskSpec();
-  made.machine = h100s(4);
+  FaultyCase made = equal_ranks(4);
+  made.request.pace = Pace::buffers;
+  made.request.job.mask = MaskSpec();
   made.machine.cores = 2;
-  const Explanation why = explain(recording_of(made));
-  ASSERT_FALSE(why.findings.empty());
-  EXPECT_NE(why.findings[0].evidence.find("one for 50 % of the time"), std::string::npos)
-      << why.findings[0].evidence;
+  expect_contains(expect_first(explained(made), Cause::shared_cores, -1).evidence,
+                  "one for 50 % of the time");
 }
 
 // A ring of H100s, forward and backward or forward alone, as a scenario.
@@ -308,31 +315,25 @@ Scenario scenario_of(int world_size, AttentionShape shape, bool backward) {
 // them, and for nothing else.
 TEST(Explain, BlamesTheLinksBetweenNodes) {
   for (const Pace pace : {Pace::in_step, Pace::buffers}) {
-    FaultyCase made = faulty_case(Cause::slow_rank, 1);
-    Problem& job = made.request.job;
-    job.world_size = 64;
-    job.shape.seqlen = 64 * 8192;
-    job.backward = false;
+    FaultyCase made = equal_ranks(64);
+    made.request.job.backward = false;
     made.request.pace = pace;
-    made.machine = h100s(64);
     made.machine.to_next.assign(64, {4.5e11, 3e-6});
     for (std::size_t rank = 7; rank < 64; rank += 8) made.machine.to_next[rank] = {5e9, 5e-6};
-    const Explanation why = explain(recording_of(made));
+    const Explanation why = explained(made);
     ASSERT_EQ(why.findings.size(), 1u);
     EXPECT_EQ(why.findings[0].cause, Cause::slow_link);
-    EXPECT_EQ(why.findings[0].from, 7);
-    EXPECT_EQ(why.findings[0].to, 8);
-    EXPECT_NE(why.findings[0].evidence.find("15 to 16"), std::string::npos);
+    EXPECT_EQ(std::pair(why.findings[0].from, why.findings[0].to), std::pair(7, 8));
+    expect_contains(why.findings[0].evidence, "15 to 16");
     // Where the recording knows nodes, it is they that are named.
     Recording named = recording_of(made);
     if (!named.info.machine) named.info.machine.emplace();
     named.info.machine->nodes = 8;
-    const std::string evidence = explain(named).findings.at(0).evidence;
-    EXPECT_NE(evidence.find("So do all other links between nodes."), std::string::npos) << evidence;
+    expect_contains(explain(named).findings.at(0).evidence, "So do all other links between nodes.");
 
     // The slowest of them is named first, even if it costs less than all that are left.
     made.machine.to_next[39] = {3.5e9, 5e-6};
-    const Explanation both = explain(recording_of(made));
+    const Explanation both = explained(made);
     ASSERT_EQ(both.findings.size(), 2u);
     EXPECT_EQ(both.findings[0].from, 39);
     EXPECT_NEAR(both.findings[0].saved_s, both.wall_s - why.wall_s, 0.05 * both.wall_s);
@@ -381,10 +382,8 @@ TEST(Explain, MeasuresJitterOfHopsOnAllWays) {
       recording.info.machine->link = "60,5";
       const Explanation why = explain(recording);
       EXPECT_NEAR(why.wall_s, run_scenario(scenario, work_of(scenario)).wall_s, 1e-7);
-      ASSERT_FALSE(why.findings.empty());
-      EXPECT_EQ(why.findings[0].cause, Cause::jitter);
       const double saved = why.wall_s - healthy;
-      EXPECT_NEAR(why.findings[0].saved_s, saved, 0.1 * saved);
+      EXPECT_NEAR(expect_first(why, Cause::jitter, -1).saved_s, saved, 0.1 * saved);
     }
 }
 
@@ -407,10 +406,9 @@ TEST(Explain, FindsALateStart) {
     recording.events = events_of(job, run, std::vector<bool>(recording.events.size(), true));
     const Explanation why = explain(recording);
     if (why.wall_s - wall < 0.02 * wall) continue;  // its links take longer than that
-    ASSERT_FALSE(why.findings.empty()) << seed;
-    EXPECT_EQ(why.findings[0].cause, Cause::late_start) << seed;
-    EXPECT_EQ(why.findings[0].rank, made.rank) << seed;
-    EXPECT_NEAR(why.findings[0].saved_s, why.wall_s - wall, 0.1 * (why.wall_s - wall)) << seed;
+    SCOPED_TRACE(seed);
+    EXPECT_NEAR(expect_first(why, Cause::late_start, made.rank).saved_s, why.wall_s - wall,
+                0.1 * (why.wall_s - wall));
   }
 }
 
@@ -472,13 +470,11 @@ Recording ring_with_late_hops(
 TEST(Explain, FindsLateHopsInSmallRings) {
   for (const int world_size : {3, 4, 5, 8}) {
     const Explanation why = explain(ring_with_late_hops(world_size, 1, 50'000, 1'000));
-    ASSERT_FALSE(why.findings.empty()) << world_size;
-    EXPECT_EQ(why.findings[0].cause, Cause::slow_rank) << world_size;
-    EXPECT_EQ(why.findings[0].rank, 1) << world_size;
+    SCOPED_TRACE(world_size);
     const double saved = 0.05 * (world_size - 1);
-    EXPECT_NEAR(why.findings[0].saved_s, saved, 0.1 * saved) << world_size;
-    EXPECT_NE(why.findings[0].evidence.find("50.00 ms"), std::string::npos)
-        << why.findings[0].evidence;
+    const Diagnosis late = expect_first(why, Cause::slow_rank, 1);
+    EXPECT_NEAR(late.saved_s, saved, 0.1 * saved);
+    expect_contains(late.evidence, "50.00 ms");
   }
   EXPECT_TRUE(explain(ring_with_late_hops(4, 1, 0, 1'000)).findings.empty());
 }
@@ -491,33 +487,30 @@ TEST(Explain, TellsASlowRankFromChance) {
       const auto index = static_cast<std::uint64_t>(100 * rank + step);
       return static_cast<std::int64_t>(mean * exponential(11, 1, index));
     };
-    const auto first_of = [&](const std::function<std::int64_t(int, int)>& lost_in) {
-      const Explanation why = explain(ring_with_late_hops(world_size, 0, 0, 1'000, lost_in));
-      return why.findings.empty() ? Diagnosis{} : why.findings[0];
+    const auto why_of = [&](const std::function<std::int64_t(int, int)>& lost_in) {
+      return explain(ring_with_late_hops(world_size, 0, 0, 1'000, lost_in));
     };
-    const Diagnosis slow = first_of([&](int rank, int step) {
+    SCOPED_TRACE(world_size);
+    const Explanation slow = why_of([&](int rank, int step) {
       return (rank == 2 ? 50'000 : 0) + by_chance(1'000, rank, step);
     });
-    EXPECT_EQ(slow.cause, Cause::slow_rank) << world_size;
-    EXPECT_EQ(slow.rank, 2) << world_size;
-    EXPECT_NEAR(slow.saved_s, 0.05 * world_size, 0.005 * world_size);
+    EXPECT_NEAR(expect_first(slow, Cause::slow_rank, 2).saved_s, 0.05 * world_size,
+                0.005 * world_size);
     // A scheduler may take as much, so no rank is to blame.
-    const Diagnosis taken = first_of([](int rank, int) { return rank == 2 ? 15'000 : 0; });
-    EXPECT_EQ(taken.rank, -1) << world_size << ": " << taken.evidence;
+    const Explanation taken = why_of([](int rank, int) { return rank == 2 ? 15'000 : 0; });
+    EXPECT_TRUE(taken.findings.empty() || taken.findings[0].rank == -1);
     // With cores enough, it was for other programs.
     Recording beside =
         ring_with_late_hops(world_size, 0, 0, 1'000, [](int, int) { return 15'000; });
     beside.info.machine.emplace().cores = world_size;
     const std::string headline = headline_of(explain(beside).findings.at(0));
     EXPECT_TRUE(headline.starts_with("Other programs hold the ranks up")) << headline;
-    const Diagnosis held_up =
-        first_of([&](int rank, int step) { return rank == 2 ? by_chance(50'000, rank, step) : 0; });
-    EXPECT_EQ(held_up.cause, Cause::jitter) << world_size;
-    EXPECT_EQ(held_up.rank, 2) << world_size;
-    const Diagnosis jitter =
-        first_of([&](int rank, int step) { return by_chance(50'000, rank, step); });
-    EXPECT_EQ(jitter.cause, Cause::jitter) << world_size;
-    EXPECT_EQ(jitter.rank, -1) << world_size;
+    const auto held_up = [&](int rank, int step) {
+      return rank == 2 ? by_chance(50'000, rank, step) : 0;
+    };
+    expect_first(why_of(held_up), Cause::jitter, 2);
+    const auto jitter = [&](int rank, int step) { return by_chance(50'000, rank, step); };
+    expect_first(why_of(jitter), Cause::jitter, -1);
   }
 }
 
@@ -543,10 +536,7 @@ TEST(Explain, TellsWhoSleepsFromWhoSharesCores) {
   Recording shared =
       ring_with_late_hops(3, 0, 0, 20'000, [](int rank, int) { return rank == 2 ? 60'000 : 0; });
   shared.info.machine.emplace().cores = 2;
-  const Diagnosis first = explain(shared).findings.at(0);
-  EXPECT_EQ(first.cause, Cause::slow_rank);
-  EXPECT_EQ(first.rank, 2);
-  EXPECT_NEAR(first.saved_s, 3 * 0.05, 0.015);
+  EXPECT_NEAR(expect_first(explain(shared), Cause::slow_rank, 2).saved_s, 3 * 0.05, 0.015);
 }
 
 // What all ranks do after a step, such as adding gradients up, is no chance.
@@ -577,7 +567,7 @@ TEST(Explain, TellsSimulatedChanceFromASlowRank) {
     made.request.job.shape.seqlen = 16'384;
     made.request.job.world_size = made.machine.world_size = 4;
     made.machine.jitter = 0.3;
-    const Explanation why = explain(recording_of(made));
+    const Explanation why = explained(made);
     wrong += !why.findings.empty() && why.findings[0].cause != Cause::jitter;
   }
   EXPECT_LE(wrong, 1);
@@ -585,13 +575,10 @@ TEST(Explain, TellsSimulatedChanceFromASlowRank) {
 
 // A rank that computes once a pass is slow if it is so by one factor, and else held up.
 TEST(Explain, TellsChanceOnOneOfTwoRanksFromASlowRank) {
-  FaultyCase made = faulty_case(Cause::slow_rank, 1);
+  FaultyCase made = equal_ranks(2);
   Problem& job = made.request.job;
-  job.world_size = 2;
-  job.shape.seqlen = 16'384;
   job.backward = true;
   set_scheme(job, "ulysses");
-  made.machine = h100s(2);
   Recording recording = recording_of(made);
   for (const double backward : {1.5, 1.9}) {
     SimulatedRun run = run_of(made.request, Work(job, made.tile), made.machine);
@@ -600,10 +587,7 @@ TEST(Explain, TellsChanceOnOneOfTwoRanksFromASlowRank) {
         run.seconds[i] *= task.pass == Pass::forward ? 1.5 : backward;
     run.times = evaluate(run.graph, run.seconds);
     recording.events = events_of(job, run, {true, true});
-    const Explanation why = explain(recording);
-    ASSERT_FALSE(why.findings.empty());
-    EXPECT_EQ(why.findings[0].cause, backward == 1.5 ? Cause::slow_rank : Cause::jitter);
-    EXPECT_EQ(why.findings[0].rank, 1);
+    expect_first(explain(recording), backward == 1.5 ? Cause::slow_rank : Cause::jitter, 1);
   }
 }
 
@@ -615,10 +599,8 @@ TEST(Explain, BlamesTheFaultOfAFailedRun) {
   recording.events[0].push_back(
       {.lane = Lane::wait, .begin_ns = end_ns, .end_ns = end_ns + 60'000'000'000});
   const Explanation why = explain(recording);
-  ASSERT_EQ(why.findings.size(), 1u);
-  EXPECT_EQ(why.findings[0].cause, Cause::fault);
-  EXPECT_EQ(why.findings[0].rank, 1);
-  EXPECT_NEAR(why.findings[0].saved_s, 60, 1);
+  EXPECT_NEAR(expect_first(why, Cause::fault, 1).saved_s, 60, 1);
+  EXPECT_EQ(why.findings.size(), 1u);
   // Nobody is to blame for a circle.
   const int ranks = recording.info.world_size;
   for (int rank = 0; rank < ranks; ++rank)
