@@ -83,7 +83,7 @@ class GpuTimer {
   MemoryMeter meter_{device_memory()};
   Buffer<std::byte> flush_;
   Stream stream_;
-  Event begin_{EventKind::timed}, end_{EventKind::timed};
+  Event begin_, end_;
 };
 
 // Run a benchmark's body. Report an exception as the benchmark's error.

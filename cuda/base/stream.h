@@ -4,7 +4,6 @@
 
 #include <cuda_runtime.h>
 
-#include <cstddef>
 #include <utility>
 #include <vector>
 
@@ -43,18 +42,15 @@ class Stream {
 };
 
 // ---
-// An Event is a point in a stream that other streams and the host can wait for. A timed event also
-// tells when the stream reached it.
-
-enum class EventKind { timed, untimed };
+// An Event is a point in a stream that other streams and the host can wait for. It tells when the
+// stream reached it.
 
 class Event {
  public:
   // Throws CudaError, as all members do.
-  explicit Event(EventKind kind) {
+  Event() {
     cudaEvent_t event = nullptr;
-    RINGSCOPE_CUDA(cudaEventCreateWithFlags(
-        &event, kind == EventKind::timed ? cudaEventDefault : cudaEventDisableTiming));
+    RINGSCOPE_CUDA(cudaEventCreateWithFlags(&event, cudaEventDefault));
     event_.reset(event);
   }
 
@@ -70,7 +66,7 @@ class Event {
     return true;
   }
   void wait() const { RINGSCOPE_CUDA(cudaEventSynchronize(event_.get())); }
-  // Return the milliseconds from `earlier` to this event. Both must be timed and done. The
+  // Return the milliseconds from `earlier` to this event. Both must be done. The
   // resolution is half a microsecond or the last digit of a float.
   float ms_since(const Event& earlier) const {
     float ms = 0;
@@ -82,26 +78,14 @@ class Event {
   Owned<cudaEvent_t, cudaEventDestroy> event_;
 };
 
-// Timed events that are made before a run, because making one calls the driver, whose lock the
-// threads of all ranks then wait for.
-class ReadyEvents {
- public:
-  ReadyEvents() = default;
-  // Make `count` on the current device. Throws CudaError.
-  explicit ReadyEvents(std::size_t count) {
-    while (events_.size() < count) events_.emplace_back(EventKind::timed);
-  }
-  // Return one of them, or a new one if none is left. Throws CudaError.
-  Event take() {
-    if (events_.empty()) return Event(EventKind::timed);
-    Event event = std::move(events_.back());
-    events_.pop_back();
-    return event;
-  }
-
- private:
-  std::vector<Event> events_;
-};
+// Return one of the events that were made before a run, or a new one if none is left. Making one calls
+// the driver, whose lock the threads of all ranks then wait for.
+inline Event take_event(std::vector<Event>& made) {
+  if (made.empty()) return Event();
+  Event event = std::move(made.back());
+  made.pop_back();
+  return event;
+}
 
 // ---
 // A named range of host code, which NVIDIA's profilers show on the thread's line. It costs next to

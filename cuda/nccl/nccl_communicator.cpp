@@ -122,9 +122,9 @@ namespace {
 class NcclHop : public DeviceCompletion {
  public:
   NcclHop(NcclWorld& world, int rank, int from, int step, const DeviceClock& clock,
-          ReadyEvents& events)
-      : begin(events.take()),
-        end(events.take()),
+          std::vector<Event>& events)
+      : begin(take_event(events)),
+        end(take_event(events)),
         world_(world),
         rank_(rank),
         from_(from),

@@ -75,7 +75,7 @@ class NcclCommunicator : public Communicator {
   NcclConnection& connection_;
   int rank_;
   const DeviceClock& clock_;
-  ReadyEvents events_;
+  std::vector<Event> events_;
   Stream stream_{StreamPriority::high};
 };
 

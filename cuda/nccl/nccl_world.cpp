@@ -282,7 +282,7 @@ struct NcclWorld::Greeting {
   MemoryMeter meter;
   Buffer<std::byte> sent, received;
   Stream stream;  // after the memory, so that it ends before the memory that its work uses
-  Event done{EventKind::untimed};
+  Event done;
 };
 
 template <class F>

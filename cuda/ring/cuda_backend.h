@@ -69,8 +69,8 @@ class CudaBackend : public BlockBackend {
   }
 
   cudaStream_t stream() const { return stream_.get(); }
-  Event take_event() { return events_.take(); }
-  // Return the completion of all that was enqueued so far. Its event is timed.
+  Event take_event() { return cuda::take_event(events_); }
+  // Return the completion of all that was enqueued so far.
   std::shared_ptr<EventCompletion> end() {
     return std::make_shared<EventCompletion>(take_event(), stream());
   }
@@ -116,7 +116,7 @@ class CudaBackend : public BlockBackend {
   std::vector<Index> skipped_tiles_;
   std::optional<StampLog> stamps_[2];  // by pass
   std::vector<Tables> tables_[2];      // by pass and block attended
-  ReadyEvents events_;
+  std::vector<Event> events_;
   Stream stream_;  // declared after the memory that its work uses, so that it ends first
 
   bool is_empty_ = true;      // begin() left it to the first kernel to begin the state

@@ -209,7 +209,8 @@ bool DeviceRing::enqueue_next_copy(int rank) {
     const cudaStream_t stream = mine.copies.get();
     receive.hold_after(stream);
     send.hold_after(stream);
-    const auto copy = std::make_shared<Copy>(Copy{mine.events.take(), mine.events.take()});
+    const auto copy =
+        std::make_shared<Copy>(Copy{take_event(mine.events), take_event(mine.events)});
     copy->begin.record(stream);
     const auto bytes = static_cast<std::size_t>(in.recv_bytes);
     if (bytes > 0)
@@ -229,7 +230,7 @@ bool DeviceRing::enqueue_next_copy(int rank) {
 
 DeviceCommunicator::DeviceCommunicator(DeviceRing& ring, int rank, std::size_t hops)
     : ring_(ring), rank_(rank) {
-  ring.seats_[rank].events = ReadyEvents(2 * hops);
+  ring.seats_[rank].events = std::vector<Event>(2 * hops);
 }
 
 Completion DeviceCommunicator::exchange(const Exchange& hop,

@@ -39,7 +39,7 @@ class DeviceClock {
  private:
   // An event that happened within half_width_ns of host_ns.
   struct Anchor {
-    Event event{EventKind::timed};
+    Event event;
     std::int64_t host_ns = 0;
     std::int64_t half_width_ns = 0;
   };
@@ -136,7 +136,7 @@ class DeviceRing {
     Stream copies{StreamPriority::high};
     std::vector<std::shared_ptr<DeviceHop>> hops;  // in the order of the requests
     std::size_t received = 0;                      // number of hops whose receive is in the stream
-    ReadyEvents events = {};                       // for copies
+    std::vector<Event> events = {};                // for copies
   };
 
   Place& place_of(int rank) { return *places_[device_of(rank)]; }
