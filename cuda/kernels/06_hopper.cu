@@ -152,6 +152,6 @@ constinit const Kernel hopper_kernel{
 
 constinit const Kernel hopper_without_roles =
     rung_of(6, 'a', "without_roles", "TMA and WGMMA; the threads that compute start the copies",
-            launch_step<false>);
+            launch_step<false>, kHopperTiles);
 
 }  // namespace ringscope::cuda

@@ -11,8 +11,8 @@
 //     K and V while the consumers still finish and write the present one.
 //   - In L2: heads whose K and V fit there together are computed together.
 //
-// The ladder has a rung for each of these ideas, which adds it to those before. Those between the
-// warpgroups and between the items are switches of the kernel; L2 is a matter of its arguments.
+// The ladder has a rung for each of these ideas, which adds it to those before. A Plan says which an
+// instance has.
 //
 // p stays in f32 until the product that reads the last tile's P is over. If P were written earlier,
 // the compiler would wait for that product first and serialise everything.
@@ -30,6 +30,22 @@
 
 namespace ringscope::cuda {
 namespace {
+
+// What instances differ in. The kernel has Plan; rungs lack some of its ideas, and variants have
+// others, to be measured beside it.
+struct Plan {
+  static constexpr bool ping_pong = true, persistent = true;
+  static constexpr int keys = 128;  // of a tile
+};
+struct OverlapAlone : Plan {
+  static constexpr bool ping_pong = false, persistent = false;
+};
+struct PingPong : Plan {
+  static constexpr bool persistent = false;
+};
+struct WideTiles : Plan {
+  static constexpr int keys = 176;
+};
 
 template <class Config>
 struct OverlapStorage {
@@ -73,7 +89,7 @@ __device__ __forceinline__ void order_tiles(OverlapStorage<Config>& storage,
 }
 
 // Call work() for the items of this block, in order. All roles share this loop.
-template <class Config, bool kPersistent, class Work>
+template <class Config, class OfPlan, class Work>
 __device__ __forceinline__ void for_each_item(const OverlapStorage<Config>& storage,
                                               const ForwardStep& step, const PersistentOrder& order,
                                               const Work& work) {
@@ -83,7 +99,7 @@ __device__ __forceinline__ void for_each_item(const OverlapStorage<Config>& stor
     const int item = item_of(static_cast<int>(blockIdx.x), blocks, round);
     if (item >= order.items) continue;
     const PersistentItem at = order.at(
-        item, kPersistent && order.row_tiles <= kMaxOrderedTiles ? storage.order : nullptr);
+        item, OfPlan::persistent && order.row_tiles <= kMaxOrderedTiles ? storage.order : nullptr);
     work(VisitingTile(step.allowed_keys, step.shape.rows_q, Config::kRows, Config::kKeys,
                       at.row_tile),
          at.matrix / step.shape.heads, at.matrix % step.shape.heads);
@@ -91,7 +107,7 @@ __device__ __forceinline__ void for_each_item(const OverlapStorage<Config>& stor
 }
 
 // Grid: any number of blocks.
-template <class Config, bool kPingPong, bool kPersistent, class... Buffer>
+template <class Config, class OfPlan, class... Buffer>
 __global__ void __launch_bounds__(Config::kThreads, 1)
     hopper_overlap(const ForwardStep step, const float exponent_scale, const PersistentOrder order,
                    const __grid_constant__ HopperMaps maps, Buffer... buffer) {
@@ -101,10 +117,10 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
     init_barriers(shared);
     prefetch_maps(step, maps);
   }
-  if constexpr (kPersistent) order_tiles(storage, step, order.row_tiles);
+  if constexpr (OfPlan::persistent) order_tiles(storage, step, order.row_tiles);
   __syncthreads();
   const auto for_each = [&](const auto& work) {
-    for_each_item<Config, kPersistent>(storage, step, order, work);
+    for_each_item<Config, OfPlan>(storage, step, order, work);
   };
 
   const int warpgroup = warpgroup_index();
@@ -130,7 +146,7 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
     Stamps<Buffer...> stamps{buffer...};
     const int consumer = warpgroup - 1;
     HopperRows<Config> rows(shared, consumer);
-    if (kPingPong && consumer == Config::kConsumers - 1)
+    if (OfPlan::ping_pong && consumer == Config::kConsumers - 1)
       pass_turn<Config>(consumer);  // the first may begin
     for_each([&](const VisitingTile& tile, int batch, int head) {
       // There is nothing to read or add, so the state stays as it is in memory.
@@ -175,14 +191,14 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
       for (int key_tile = tile.first_tile + 1; key_tile < tile.last_tile; ++key_tile) {
         const StagePlace<Config::kStages> before = at;
         at.advance();
-        if constexpr (kPingPong) await_turn<Config>(consumer);
+        if constexpr (OfPlan::ping_pong) await_turn<Config>(consumer);
         stamps.end(KernelPart::turn, key_tile);
         ptx::wgmma_fence();
         rows.start_scores(shared.k[at.stage]);
         ptx::barrier_wait(shared.v_full[before.stage], before.parity);
         ptx::wgmma_fence();
         rows.start_output(shared.v[before.stage]);
-        if constexpr (kPingPong) pass_turn<Config>(consumer);
+        if constexpr (OfPlan::ping_pong) pass_turn<Config>(consumer);
         ptx::wgmma_wait<1>();
         finish(rows.s);
         release(shared.k_empty[at.stage]);
@@ -209,12 +225,13 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
       rows.end(step);
       stamps.end(KernelPart::epilogue);
     });
-    if (kPingPong && consumer == 0) await_turn<Config>(consumer);  // the turn that nobody took
+    if (OfPlan::ping_pong && consumer == 0)
+      await_turn<Config>(consumer);  // the turn that nobody took
   }
 }
 
 // Without kL2 heads come in one group.
-template <class Config, bool kPingPong, bool kPersistent, bool kL2, class... Buffer>
+template <class Config, class OfPlan, bool kL2 = true, class... Buffer>
 void launch_instance(const ForwardStep& step, cudaStream_t stream, const Buffer&... buffer) {
   const int blocks = multiprocessors();
   ptx::arm_hang_record("07_hopper_overlap");
@@ -223,25 +240,25 @@ void launch_instance(const ForwardStep& step, cudaStream_t stream, const Buffer&
   const int together = kL2 ? matrices_together(step.shape, row_tiles, blocks,
                                                device_attribute(cudaDevAttrL2CacheSize))
                            : matrices;
-  launch(hopper_overlap<Config, kPingPong, kPersistent, Buffer...>,
-         {kPersistent && blocks < items ? blocks : items, Config::kThreads,
+  launch(hopper_overlap<Config, OfPlan, Buffer...>,
+         {OfPlan::persistent && blocks < items ? blocks : items, Config::kThreads,
           sizeof(OverlapStorage<Config>)},
          stream, step, exponent_scale_of(step.softmax_scale),
          PersistentOrder::of(row_tiles, matrices, together), make_maps<Config>(step), buffer...);
 }
 
-template <bool kPingPong, bool kPersistent, bool kL2 = false>
+template <class OfPlan, bool kL2 = true>
 void launch_step(const ForwardStep& step, DType dtype, int, cudaStream_t stream) {
-  visit_hopper_config(step, dtype, [&]<class Config>(Config) {
-    if constexpr (kPersistent || kIsOfRungs<Config>)
-      launch_instance<Config, kPingPong, kPersistent, kL2>(step, stream);
+  visit_hopper_config<OfPlan::keys>(step, dtype, [&]<class Config>(Config) {
+    if constexpr (std::is_same_v<OfPlan, Plan> || kIsOfRungs<Config>)
+      launch_instance<Config, OfPlan, kL2>(step, stream);
   });
 }
 
 void launch_stamped(const ForwardStep& step, DType dtype, const StampBuffer& buffer,
                     cudaStream_t stream) {
   visit_hopper_config(step, dtype, [&]<class Config>(Config) {
-    launch_instance<Config, true, true, true>(step, stream, buffer);
+    launch_instance<Config, Plan>(step, stream, buffer);
   });
 }
 
@@ -253,14 +270,19 @@ constinit const Kernel hopper_overlap_kernel{
     .idea = "softmax under the next product, ping-pong, persistent blocks, longest first",
     .limits = {.half = true, .hopper = true},
     .tiles = kHopperTiles,
-    .launch_forward = launch_step<true, true, true>,
+    .launch_forward = launch_step<Plan>,
     .launch_stamped = launch_stamped};
 
 constinit const Kernel hopper_overlap_alone =
-    rung_of(7, 'a', "overlap_alone", "softmax under the next product", launch_step<false, false>);
-constinit const Kernel hopper_ping_pong =
-    rung_of(7, 'b', "ping_pong", "and warpgroups take turns", launch_step<true, false>);
+    rung_of(7, 'a', "overlap_alone", "softmax under the next product",
+            launch_step<OverlapAlone, false>, kHopperTiles);
+constinit const Kernel hopper_ping_pong = rung_of(7, 'b', "ping_pong", "and warpgroups take turns",
+                                                  launch_step<PingPong, false>, kHopperTiles);
 constinit const Kernel hopper_persistent =
-    rung_of(7, 'c', "persistent", "and persistent blocks, longest first", launch_step<true, true>);
+    rung_of(7, 'c', "persistent", "and persistent blocks, longest first", launch_step<Plan, false>,
+            kHopperTiles);
+constinit const Kernel hopper_wide_tiles =
+    rung_of(7, 'd', "wide_tiles", "07 with 176 keys in a tile", launch_step<WideTiles>,
+            kTilesOfKeys<WideTiles::keys>);
 
 }  // namespace ringscope::cuda

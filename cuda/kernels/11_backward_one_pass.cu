@@ -53,6 +53,22 @@
 namespace ringscope::cuda {
 namespace {
 
+// What instances differ in. The kernel has Plan; the others are measured beside it.
+struct Plan {
+  static constexpr bool in_turn = true;   // otherwise dQ is added as it comes
+  static constexpr bool by_head = false;  // an item has one query head; those of a group take turns
+  static constexpr bool warps_arrive = false;  // at dq_full, once for all their threads
+};
+struct AnyOrder : Plan {
+  static constexpr bool in_turn = false;
+};
+struct ByHead : Plan {
+  static constexpr bool by_head = true;
+};
+struct WarpsArrive : Plan {
+  static constexpr bool warps_arrive = true;
+};
+
 constexpr int kKeys = kOnePassKeys;
 constexpr int kMeeting = 1;  // the named barrier of the consumers
 constexpr int kAdders = 2;   // threads that add dQ to memory, each from a buffer of its own
@@ -62,8 +78,8 @@ struct Maps {
   TensorMap keys[2], queries[2], dq;
 };
 
-template <int kQueries>
-struct Work : OnePassItem<kQueries> {
+template <int kQueries, bool kByHead>
+struct Work : OnePassItem<kQueries, kByHead> {
   unsigned visits_before;  // of the block's earlier items
   bool is_over;            // there are no more items, and the rest means nothing
 };
@@ -79,11 +95,12 @@ struct VisitorNotes {
 };
 
 // One compiled instance.
-template <class Element_, int kHeadDim_, int kValueDim_, int kQueries_>
+template <class Element_, int kHeadDim_, int kValueDim_, int kQueries_, class Plan_>
 struct OnePassConfig : WarpgroupRoles {
   using Element = Element_;
   using Workspace = OnePassWorkspace<kQueries_>;
-  using Work = ringscope::cuda::Work<kQueries_>;
+  using Work = ringscope::cuda::Work<kQueries_, Plan_::by_head>;
+  using Plan = Plan_;
   static constexpr int kHeadDim = kHeadDim_, kValueDim = kValueDim_, kQueries = kQueries_;
   static constexpr int kStages = kHeadDim == 128 ? 2 : 4, kDqPanels = kHeadDim / kDqColumns;
 
@@ -104,17 +121,18 @@ template <class Config>
 struct OnePassStorage {
   using Element = typename Config::Element;
   static constexpr int kQueries = Config::kQueries;
+  using K = SharedTile<Element, kKeys, Config::kHeadDim>;
+  using V = SharedTile<Element, kKeys, Config::kValueDim>;
 
   struct Visitors {
-    alignas(kSwizzleBytes) Element q[kQueries * Config::kHeadDim];
-    alignas(kSwizzleBytes) Element dout[kQueries * Config::kValueDim];
+    SharedTile<Element, kQueries, Config::kHeadDim> q;
+    SharedTile<Element, kQueries, Config::kValueDim> dout;
   };
-  alignas(kSwizzleBytes) Element k[kKeys * Config::kHeadDim];
-  alignas(kSwizzleBytes) Element v[kKeys * Config::kValueDim];
+  K k;
+  V v;
   Visitors visitors[Config::kStages];
   VisitorNotes<kQueries> notes[Config::kStages];
-  // [keys / 64][queries][64 keys]
-  alignas(kSwizzleBytes) Element ds[kKeys * kQueries];
+  SharedTile<Element, kQueries, kKeys> ds;  // [keys / 64][queries][64 keys]
   alignas(kSwizzleBytes) float dq[kAdders][Config::kDqPanels][kQueries][kDqColumns];
   ptx::Barrier own_full, own_empty;
   ptx::Barrier full[Config::kStages], empty[Config::kStages];  // of Q and its notes
@@ -136,7 +154,8 @@ __device__ __forceinline__ void init_barriers(OnePassStorage<Config>& shared) {
     ptx::barrier_init(shared.dout_empty[stage], kWarps);
   }
   for (int i = 0; i < kAdders; ++i) {
-    ptx::barrier_init(shared.dq_full[i], Config::kConsumers * kWarpgroupThreads);
+    ptx::barrier_init(shared.dq_full[i],
+                      Config::Plan::warps_arrive ? kWarps : Config::kConsumers * kWarpgroupThreads);
     ptx::barrier_init(shared.dq_empty[i], 1);
   }
   for (int i = 0; i < 2; ++i) {
@@ -185,8 +204,8 @@ __device__ __forceinline__ void produce(OnePassStorage<Config>& shared, const Ba
     if (work.is_over) return;
     ptx::barrier_wait(shared.own_empty, n % 2 ^ 1);
     ptx::barrier_arrive_expecting(shared.own_full, sizeof(shared.k) + sizeof(shared.v));
-    ptx::tma_load(shared.k, maps.keys[0], 0, work.own.first, 0, work.own_matrix, shared.own_full);
-    ptx::tma_load(shared.v, maps.keys[1], 0, work.own.first, 0, work.own_matrix, shared.own_full);
+    ptx::tma_load(&shared.k, maps.keys[0], 0, work.own.first, 0, work.own_matrix, shared.own_full);
+    ptx::tma_load(&shared.v, maps.keys[1], 0, work.own.first, 0, work.own_matrix, shared.own_full);
     work.for_each_visit(work.last_tile, [&](int matrix, int tile) {
       const int first = tile * kQueries;
       const std::int64_t place =
@@ -197,12 +216,12 @@ __device__ __forceinline__ void produce(OnePassStorage<Config>& shared, const Ba
       // dV is done before dK, so the room of dO is free first.
       ptx::barrier_wait(shared.dout_empty[stage], parity ^ 1);
       ptx::barrier_arrive_expecting(shared.dout_full[stage], sizeof(dout));
-      ptx::tma_load(dout, maps.queries[1], 0, first, 0, matrix, shared.dout_full[stage]);
+      ptx::tma_load(&dout, maps.queries[1], 0, first, 0, matrix, shared.dout_full[stage]);
       ptx::barrier_wait(shared.empty[stage], parity ^ 1);
       notes.first_row = first;
       notes.masked = !work.own.is_full(first, first + kQueries);
       ptx::barrier_arrive_expecting(shared.full[stage], sizeof(q) + kNoteBytes);
-      ptx::tma_load(q, maps.queries[0], 0, first, 0, matrix, shared.full[stage]);
+      ptx::tma_load(&q, maps.queries[0], 0, first, 0, matrix, shared.full[stage]);
       ptx::bulk_load(notes.unit, workspace.notes[place], kNoteBytes, shared.full[stage]);
     });
   }
@@ -222,11 +241,12 @@ __device__ __forceinline__ void for_each_item(OnePassStorage<Config>& shared, co
 }
 
 // Add dQ of every other visit of an item to memory. One thread does.
-template <class Config, bool kInTurn>
+template <class Config>
 __device__ __forceinline__ void add_dq(OnePassStorage<Config>& shared, const BackwardStep& step,
                                        const typename Config::Workspace& workspace,
                                        const Maps& maps, const typename Config::Work& work,
                                        unsigned adder) {
+  constexpr bool kInTurn = Config::Plan::in_turn;
   const int tiles = tiles_for(step.shape.rows_q, Config::kQueries);
   unsigned visit = work.visits_before;
   work.for_each_visit(kInTurn ? work.last_turn : work.last_tile, [&](int matrix, int tile) {
@@ -266,23 +286,24 @@ struct KeyRows {
   Weights<kQueries> ds;  // dS
   Tile<1, Config::kHeadDim> dk = {};
   Tile<1, Config::kValueDim> dv = {};
+  Tile<1, Config::kDqQueries> dq[Config::kDqParts];  // of the half that this warpgroup computes
   int row;                // row h = 0 in the tensor; rows past the end are computed, not stored
   std::uint32_t k_start;  // shared address of the 64 rows of K
 
   __device__ __forceinline__ KeyRows(const Storage& shared, int warpgroup, const RowTile& own)
       : row(own.first + warpgroup * kWarpgroupRows +
             accumulator_row(ptx::thread_index() % kWarpgroupThreads, 0)),
-        k_start(ptx::shared_address(shared.k) + warpgroup * kWarpgroupRows * kRowBytes) {}
+        k_start(ptx::shared_address(&shared.k) + warpgroup * kWarpgroupRows * kRowBytes) {}
 
   static __device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x) % 32; }
 
   // Start S^T = K Q^T, and dP^T = V dO^T.
-  __device__ __forceinline__ void start_s(const Element* q) {
-    start_row_product<Config::kHeadDim, kKeys>(s, rows_descriptor(k_start), q);
+  __device__ __forceinline__ void start_s(const auto& q) {
+    start_row_product<typename Storage::K>(s, rows_descriptor(k_start), q);
   }
-  __device__ __forceinline__ void start_dp(const Element* dout) {
+  __device__ __forceinline__ void start_dp(const auto& dout) {
     constexpr std::uint32_t kBytesOfK = sizeof(Storage::k);  // V comes after K
-    start_row_product<Config::kValueDim, kKeys>(dp, rows_descriptor(k_start + kBytesOfK), dout);
+    start_row_product<typename Storage::V>(dp, rows_descriptor(k_start + kBytesOfK), dout);
   }
 
   // Return two neighbouring columns' units or deltas.
@@ -318,100 +339,151 @@ struct KeyRows {
     dp.multiply(s);
   }
 
-  // Set `to` to factor * gradient. `to` is row 0 of the matrix.
+  // Set `to` to factor * gradient, or, for all but the first head of a group, add the gradient, which has
+  // the factor. `to` is row 0 of the matrix.
   template <int kWidth>
   __device__ __forceinline__ void store(float* to, Tile<1, kWidth>& gradient, int own_rows,
-                                        float factor) const {
+                                        float factor, int head) const {
     for_each_row<1>([&](int, int h) {
-      if (row + 8 * h < own_rows)
-        gradient.store(0, h, lane(), to + static_cast<std::int64_t>(row + 8 * h) * kWidth, factor);
+      const bool exists = row + 8 * h < own_rows;
+      float* const place = to + static_cast<std::int64_t>(row + 8 * h) * kWidth;
+      if constexpr (Config::Plan::by_head)
+        if (head > 0) return gradient.add_to(0, h, lane(), place, exists);
+      if (exists) gradient.store(0, h, lane(), place, factor);
     });
   }
 };
 
-// Do one consumer warpgroup's part of an item: its 64 keys, and its half of dQ.
-template <class Config>
-__device__ __forceinline__ void consume(KeyRows<Config>& rows, OnePassStorage<Config>& shared,
-                                        int consumer, const BackwardStep& step,
-                                        float exponent_scale, const typename Config::Work& work,
-                                        auto& stamps) {
+// A visit, as one consumer warpgroup sees it: its 64 keys, and its half of dQ. consume() has the order.
+template <class Config, class Stamps>
+struct Visit {
   using Element = typename Config::Element;
-  constexpr int kQueries = Config::kQueries, kDqQueries = Config::kDqQueries;
-  const int first_column = Config::kHalfColumns ? consumer * kWarpgroupRows : 0;
-  // Where registers are short, the consumer's number is read anew.
-  const auto first_query_of = [&] {
+  static constexpr int kQueries = Config::kQueries, kDqQueries = Config::kDqQueries;
+
+  KeyRows<Config>& rows;
+  OnePassStorage<Config>& shared;
+  const BackwardStep& step;
+  const typename Config::Work& work;
+  Stamps& stamps;
+  const int consumer;
+  const float exponent_scale;
+  unsigned number;  // among all of the block
+  const unsigned last;
+
+  __device__ __forceinline__ int stage() const { return place_of<Config>(number).stage; }
+  __device__ __forceinline__ const auto& notes() const { return shared.notes[stage()]; }
+  // Where this half of dQ begins. Where registers are short, the consumer's number is read anew.
+  __device__ __forceinline__ int first_column() const {
+    return Config::kHalfColumns ? consumer * kWarpgroupRows : 0;
+  }
+  __device__ __forceinline__ int first_query() const {
     return Config::kHalfColumns    ? 0
            : Config::kDqParts == 1 ? consumer * kDqQueries
                                    : (ptx::thread_index() / kWarpgroupThreads - 1) * kDqQueries;
-  };
-  const std::uint64_t k_columns = columns_descriptor(
-      ptx::shared_address(shared.k) + piece_offset(first_column, kKeys), kKeys * kRowBytes);
-  Tile<1, kDqQueries> dq[Config::kDqParts];
-  unsigned visit = work.visits_before;
-  const unsigned last_visit = visit + work.visits() - 1;
-  const auto stage_of = [](unsigned n) { return place_of<Config>(n).stage; };
-  const auto ended = [&](KernelPart part, unsigned n) {
-    const unsigned of_item = n - work.visits_before;
+  }
+  __device__ __forceinline__ void ended(KernelPart part, unsigned visit) {
+    const unsigned of_item = visit - work.visits_before;
     stamps.end(part, work.visiting_tile(of_item),
                static_cast<int>(of_item % static_cast<unsigned>(work.heads())));
-  };
+  }
 
-  // S is done and dP in flight, so compute P under dP.
-  const auto probabilities = [&] {
+  // S^T of this visit or the next, and dP^T.
+  __device__ __forceinline__ void start_s(unsigned visit) {
+    const auto [its_stage, parity] = place_of<Config>(visit);
+    ptx::barrier_wait(shared.full[its_stage], parity);
+    ended(KernelPart::wait_queries, visit);
+    ptx::wgmma_fence();
+    rows.start_s(shared.visitors[its_stage].q);
+  }
+  __device__ __forceinline__ void start_dp() {
+    const auto [its_stage, parity] = place_of<Config>(number);
+    ptx::barrier_wait(shared.dout_full[its_stage], parity);
+    ended(KernelPart::wait_out_gradients, number);
+    ptx::wgmma_fence();
+    rows.start_dp(shared.visitors[its_stage].dout);
+  }
+  __device__ __forceinline__ void finish_s() {
+    ptx::wgmma_wait<1>();
+    ended(KernelPart::scores, number);
     finish(rows.s);
-    rows.exponentials(shared.notes[stage_of(visit)], exponent_scale);
-    if (shared.notes[stage_of(visit)].masked) {
-      rows.mask(step.allowed_queries, step.shape.rows_k, shared.notes[stage_of(visit)].first_row);
-    }
-    ended(KernelPart::softmax, visit);
+  }
+  __device__ __forceinline__ void find_p() {
+    rows.exponentials(notes(), exponent_scale);
+    if (notes().masked) rows.mask(step.allowed_queries, step.shape.rows_k, notes().first_row);
+    ended(KernelPart::softmax, number);
+  }
+  __device__ __forceinline__ void finish_dp() {
     ptx::wgmma_wait<0>();
     finish(rows.dp);
-    ended(KernelPart::weight_gradients, visit);
-  };
-  // P and dP are done, so start dV and dK.
-  const auto gradients = [&] {
+    ended(KernelPart::weight_gradients, number);
+  }
+  __device__ __forceinline__ void start_dv() {
     pack_weights<Element>(rows.p, rows.s);
     ptx::wgmma_fence();
-    start_column_product<kQueries>(rows.dv, rows.p, shared.visitors[stage_of(visit)].dout);
-    rows.differences(shared.notes[stage_of(visit)], Config::factor_of_ds(step.softmax_scale));
+    start_column_product(rows.dv, rows.p, shared.visitors[stage()].dout);
+  }
+  __device__ __forceinline__ void find_ds() {
+    rows.differences(notes(), Config::factor_of_ds(step.softmax_scale));
     pack_weights<Element>(rows.ds, rows.dp);
+  }
+  __device__ __forceinline__ void start_dk() {
     ptx::wgmma_fence();
-    start_column_product<kQueries>(rows.dk, rows.ds, shared.visitors[stage_of(visit)].q);
-  };
+    start_column_product(rows.dk, rows.ds, shared.visitors[stage()].q);
+  }
   // Let dS^T of these keys be seen, in the layout of a tile of K: a row for each query.
-  const auto write_ds = [&] {
-    ptx::barrier_wait(shared.dq_full[(visit - 1) % kAdders], dq_parity(visit - 1));
+  __device__ __forceinline__ void write_ds() {
+    ptx::barrier_wait(shared.dq_full[(number - 1) % kAdders], dq_parity(number - 1));
     const int thread = ptx::thread_index() % kWarpgroupThreads, square = thread / 8 % 4;
     const int query = square / 2 * 8 + thread % 8, unit = thread / 32 * 2 + square % 2;
-    auto* const place = reinterpret_cast<unsigned char*>(shared.ds) +
+    auto* const place = reinterpret_cast<unsigned char*>(shared.ds.values) +
                         (consumer * kQueries + query) * kRowBytes + (unit ^ thread % 8) * 16;
 #pragma unroll
     for (int k = 0; k < kQueries / 16; ++k)
       ptx::stmatrix_x4_trans(place + k * 16 * kRowBytes, rows.ds[k]);
     ptx::fence_proxy_async();
     ptx::named_barrier_sync(kMeeting, Config::kConsumers * kWarpgroupThreads);
-  };
-  const auto start_dq = [&] {
+    ended(KernelPart::score_gradients, number);
+  }
+  __device__ __forceinline__ void finish_dv() {
+    ptx::wgmma_wait<1>();
+    finish(rows.dv);
+    ended(KernelPart::value_gradients, number);
+    release(shared.dout_empty[stage()]);
+  }
+  // `kYounger` products have been started since.
+  template <int kYounger>
+  __device__ __forceinline__ void finish_dk() {
+    ptx::wgmma_wait<kYounger>();
+    finish(rows.dk);
+    ended(KernelPart::key_gradients, number);
+    release(shared.empty[stage()]);
+  }
+  __device__ __forceinline__ void start_dq() {
+    ptx::wgmma_fence();
+    const std::uint64_t k_columns = columns_descriptor(
+        ptx::shared_address(&shared.k) + piece_offset(first_column(), kKeys), kKeys * kRowBytes);
     const std::uint64_t ds_rows =
-        rows_descriptor(ptx::shared_address(shared.ds) + first_query_of() * kRowBytes);
+        rows_descriptor(ptx::shared_address(&shared.ds) + first_query() * kRowBytes);
 #pragma unroll
     for (int part = 0; part < Config::kDqParts; ++part)
 #pragma unroll
       for (int key = 0; key < kKeys; key += kProductDepth)
         ptx::wgmma_shared<Element, kDqQueries, ptx::Major::mn>(
-            dq[part].values[0],
+            rows.dq[part].values[0],
             advance(k_columns, key * kRowBytes + piece_offset(part * kWarpgroupRows, kKeys)),
             advance(ds_rows, piece_offset(key, kQueries)), key != 0);
     ptx::wgmma_commit();
-  };
-  const auto write_dq = [&] {
+  }
+  template <int kYounger>
+  __device__ __forceinline__ void write_dq() {
+    ptx::wgmma_wait<kYounger>();
 #pragma unroll
-    for (auto& part : dq) finish(part);
-    const unsigned buffer = visit % kAdders;
-    ptx::barrier_wait(shared.dq_empty[buffer], dq_parity(visit) ^ 1);
+    for (auto& part : rows.dq) finish(part);
+    const unsigned buffer = number % kAdders;
+    ptx::barrier_wait(shared.dq_empty[buffer], dq_parity(number) ^ 1);
     const int thread = ptx::thread_index() % kWarpgroupThreads;
-    const int column = first_column + accumulator_row(thread, 0);
-    const int query = first_query_of() + accumulator_column(thread, 0);
+    const int column = first_column() + accumulator_row(thread, 0);
+    const int query = first_query() + accumulator_column(thread, 0);
     auto* const panel = reinterpret_cast<unsigned char*>(
         shared.dq[buffer][static_cast<unsigned>(column) / kDqColumns][query]);
     // Four values of an accumulator lie two queries and, eight columns apart, two 16-byte units from
@@ -427,68 +499,49 @@ __device__ __forceinline__ void consume(KeyRows<Config>& rows, OnePassStorage<Co
         for (int k = 0; k < kDqQueries / 8; ++k)
           ptx::store_for_async(
               place[(part * kWarpgroupRows / kDqColumns * kQueries + k * 8) * kDqColumns],
-              Config::factor_of_sums(step.softmax_scale) * dq[part].values[0][4 * k + i]);
+              Config::factor_of_sums(step.softmax_scale) * rows.dq[part].values[0][4 * k + i]);
     }
     ptx::fence_proxy_async();
-    ptx::barrier_arrive(shared.dq_full[buffer]);
-  };
+    if constexpr (Config::Plan::warps_arrive) {
+      release(shared.dq_full[buffer]);
+    } else {
+      ptx::barrier_arrive(shared.dq_full[buffer]);
+    }
+    ended(KernelPart::query_gradients, number);
+  }
+};
 
-  const auto first = place_of<Config>(visit);
-  ptx::barrier_wait(shared.full[first.stage], first.parity);
-  ended(KernelPart::wait_queries, visit);
-  ptx::wgmma_fence();
-  rows.start_s(shared.visitors[first.stage].q);
-  ptx::barrier_wait(shared.dout_full[first.stage], first.parity);
-  ended(KernelPart::wait_out_gradients, visit);
-  ptx::wgmma_fence();
-  rows.start_dp(shared.visitors[first.stage].dout);
-  ptx::wgmma_wait<1>();
-  ended(KernelPart::scores, visit);
-  probabilities();
+// Do all visits of an item. Between the start and the end of a product stands what runs under it.
+template <class Config, class Stamps>
+__device__ __forceinline__ void consume(Visit<Config, Stamps> visit) {
+  visit.start_s(visit.number);
+  visit.start_dp();
+  visit.finish_s();
   while (true) {
-    gradients();
-    write_ds();
-    ended(KernelPart::score_gradients, visit);
-    ptx::wgmma_wait<1>();  // dV
-    finish(rows.dv);
-    ended(KernelPart::value_gradients, visit);
-    release(shared.dout_empty[stage_of(visit)]);
-    ptx::wgmma_fence();
-    start_dq();
-    if (visit == last_visit) {
-      ptx::wgmma_wait<0>();
-      finish(rows.dk);
-      ended(KernelPart::key_gradients, visit);
-      release(shared.empty[stage_of(visit)]);
-      write_dq();
-      ended(KernelPart::query_gradients, visit);
+    visit.find_p();
+    visit.finish_dp();
+    visit.start_dv();
+    visit.find_ds();
+    visit.start_dk();
+    visit.write_ds();
+    visit.finish_dv();
+    visit.start_dq();
+    if (visit.number == visit.last) {
+      visit.template finish_dk<0>();
+      visit.template write_dq<0>();
       return;
     }
-    ptx::wgmma_wait<1>();  // dK
-    finish(rows.dk);
-    ended(KernelPart::key_gradients, visit);
-    release(shared.empty[stage_of(visit)]);
-    const auto [next, parity] = place_of<Config>(visit + 1);
-    ptx::barrier_wait(shared.full[next], parity);
-    ended(KernelPart::wait_queries, visit + 1);
-    ptx::wgmma_fence();
-    rows.start_s(shared.visitors[next].q);
-    ptx::wgmma_wait<1>();  // dQ
-    write_dq();
-    ended(KernelPart::query_gradients, visit);
-    ++visit;
-    ptx::barrier_wait(shared.dout_full[next], parity);
-    ended(KernelPart::wait_out_gradients, visit);
-    ptx::wgmma_fence();
-    rows.start_dp(shared.visitors[next].dout);
-    ptx::wgmma_wait<1>();  // S
-    ended(KernelPart::scores, visit);
-    probabilities();
+    visit.template finish_dk<1>();
+    visit.start_s(visit.number + 1);
+    visit.template write_dq<1>();
+    ++visit.number;
+    visit.start_dp();
+    visit.finish_s();
   }
 }
 
 // Grid: any number of blocks.
-template <class Config, bool kInTurn, class... Buffer>
+template <class Config, class... Buffer>
 __global__ void __launch_bounds__(Config::kThreads, 1)
     backward_one_pass(const BackwardStep step, const float exponent_scale,
                       const typename Config::Workspace workspace, const __grid_constant__ Maps maps,
@@ -505,13 +558,13 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
       if (threadIdx.x == 0) produce(shared, step, workspace, maps);
     } else if (warp <= kAdders) {
       for_each_item(shared, [&](const auto& work, unsigned) {
-        if (threadIdx.x % 32 == 0)
-          add_dq<Config, kInTurn>(shared, step, workspace, maps, work, warp - 1);
+        if (threadIdx.x % 32 == 0) add_dq(shared, step, workspace, maps, work, warp - 1);
       });
     } else if (warp == kAdders + 1) {
       for_each_item(shared, [&](const auto& work, unsigned) {
-        count_visits(step.counters, work.own, work.own_matrix == 0 ? step.allowed_queries : nullptr,
-                     Config::kQueries, step.shape.rows_q, work.heads());
+        count_visits(step.counters, work.own,
+                     work.first_matrix == 0 ? step.allowed_queries : nullptr, Config::kQueries,
+                     step.shape.rows_q, work.heads());
       });
     }
   } else {
@@ -523,12 +576,26 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
       KeyRows<Config> rows(shared, consumer, work.own);
       ptx::barrier_wait(shared.own_full, n % 2);
       stamps.end(KernelPart::wait);
-      if (work.visits() > 0) consume(rows, shared, consumer, step, exponent_scale, work, stamps);
+      const unsigned first = work.visits_before, visits = work.visits();
+      if (visits > 0)
+        consume(Visit<Config, decltype(stamps)>{rows, shared, step, work, stamps, consumer,
+                                                exponent_scale, first, first + visits - 1});
       release(shared.own_empty);
+      // Heads of a group that have items of their own add to dK and dV in turn.
+      int* const turn =
+          workspace.head_turns + (work.own_matrix * tiles_for(rows_k, kKeys) + work.tile);
+      if constexpr (Config::Plan::by_head) {
+        if (threadIdx.x % 32 == 0) ptx::await_memory_turn(turn, work.head);
+        __syncwarp();
+      }
       const std::int64_t begin = std::int64_t{work.own_matrix} * rows_k;
       rows.store(step.dk + begin * Config::kHeadDim, rows.dk, rows_k,
-                 Config::factor_of_sums(step.softmax_scale));
-      rows.store(step.dv + begin * Config::kValueDim, rows.dv, rows_k, 1.0f);
+                 Config::factor_of_sums(step.softmax_scale), work.head);
+      rows.store(step.dv + begin * Config::kValueDim, rows.dv, rows_k, 1.0f, work.head);
+      if constexpr (Config::Plan::by_head) {
+        ptx::named_barrier_sync(kMeeting, Config::kConsumers * kWarpgroupThreads);
+        if (threadIdx.x == kWarpgroupThreads) ptx::pass_memory_turn(turn, work.head + 1);
+      }
       stamps.end(KernelPart::epilogue);
     });
   }
@@ -538,7 +605,7 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
 constexpr TileShape kTiles[] = {{.rows = 64, .keys = kKeys, .most_head_dim = 128},
                                 {.rows = 32, .keys = kKeys, .least_head_dim = 192}};
 
-template <bool kInTurn, class... Buffer>
+template <class OfPlan, class... Buffer>
 void launch_instance(const BackwardStep& step, DType dtype, cudaStream_t stream,
                      const Buffer&... buffer) {
   ptx::arm_hang_record("11_backward_one_pass");
@@ -546,18 +613,19 @@ void launch_instance(const BackwardStep& step, DType dtype, cudaStream_t stream,
   const BackwardSide sides[2] = {side_of_keys(step), side_of_queries(step)};
   visit_half_instance(dtype, shape, [&]<class Element>(Element, auto head_dim, auto value_dim) {
     constexpr int kQueries = kTiles[head_dim() <= kTiles[0].most_head_dim ? 0 : 1].rows;
-    using Config = OnePassConfig<Element, head_dim(), value_dim(), kQueries>;
+    using Config = OnePassConfig<Element, head_dim(), value_dim(), kQueries, OfPlan>;
     using Storage = OnePassStorage<Config>;
     static_assert(sizeof(Storage) <= 227 * 1024);
-    if constexpr (kInTurn || (std::is_same_v<Element, bf16> && head_dim() == 128)) {
+    if constexpr (std::is_same_v<OfPlan, Plan> ||
+                  (std::is_same_v<Element, bf16> && head_dim() == 128)) {
       BackwardStep launched = step;
-      if (!kInTurn && step.first) {  // nobody knows who comes first
+      if (!OfPlan::in_turn && step.first) {  // nobody knows who comes first
         const auto values = std::size_t{1} * shape.batch * shape.heads * shape.rows_q * head_dim();
         RINGSCOPE_CUDA(cudaMemsetAsync(step.dq, 0, values * sizeof(float), stream));
         launched.first = false;
       }
-      const auto workspace =
-          prepared_workspace<kQueries>(launched, stream, Config::factor_of_ds(step.softmax_scale));
+      const auto workspace = prepared_workspace<kQueries>(
+          launched, stream, Config::factor_of_ds(step.softmax_scale), OfPlan::by_head);
       Maps maps;
       for (int i = 0; i < 2; ++i) {
         const auto map_of = [&](const BackwardSide& side, int rows) {
@@ -570,7 +638,7 @@ void launch_instance(const BackwardStep& step, DType dtype, cudaStream_t stream,
       maps.dq = make_tensor_map(step.dq, std::int64_t{shape.batch} * shape.heads, shape.rows_q,
                                 head_dim(), kQueries, sizeof(float));
       const unsigned items = Config::Work::items(shape);
-      launch(backward_one_pass<Config, kInTurn, Buffer...>,
+      launch(backward_one_pass<Config, Buffer...>,
              {dim3(std::min(items, static_cast<unsigned>(multiprocessors()))),
               dim3(Config::kThreads), sizeof(Storage)},
              stream, launched, step.softmax_scale * kLog2e, workspace, maps, buffer...);
@@ -578,14 +646,14 @@ void launch_instance(const BackwardStep& step, DType dtype, cudaStream_t stream,
   });
 }
 
-template <bool kInTurn>
+template <class OfPlan>
 void launch_step(const BackwardStep& step, DType dtype, int, cudaStream_t stream) {
-  launch_instance<kInTurn>(step, dtype, stream);
+  launch_instance<OfPlan>(step, dtype, stream);
 }
 
 void launch_stamped(const BackwardStep& step, DType dtype, const StampBuffer& buffer,
                     cudaStream_t stream) {
-  launch_instance<true>(step, dtype, stream, buffer);
+  launch_instance<Plan>(step, dtype, stream, buffer);
 }
 
 }  // namespace
@@ -596,17 +664,17 @@ constinit const Kernel backward_one_pass_kernel{
     .idea = "five products: dQ is summed in memory, in the order of the keys",
     .limits = {.half = true, .hopper = true},
     .tiles = kTiles,
-    .launch_backward = launch_step<true>,
+    .launch_backward = launch_step<Plan>,
     .launch_stamped_backward = launch_stamped};
 
-constinit const Kernel backward_any_order{
-    .number = 11,
-    .rung = 'a',
-    .name = "any_order",
-    .idea = "five products: dQ is summed in memory as it comes",
-    .limits = kRungLimits,
-    .repeats_bits = false,
-    .tiles = kTiles,
-    .launch_backward = launch_step<false>};
+constinit const Kernel backward_any_order =
+    rung_of(11, 'a', "any_order", "five products: dQ is summed in memory as it comes",
+            launch_step<AnyOrder>, kTiles, false);
+constinit const Kernel backward_by_head =
+    rung_of(11, 'b', "by_head", "11 with an item for each query head, which add dK and dV in turn",
+            launch_step<ByHead>, kTiles);
+constinit const Kernel backward_warps_arrive =
+    rung_of(11, 'c', "warps_arrive", "11 with one arrival a warp when dQ is written",
+            launch_step<WarpsArrive>, kTiles);
 
 }  // namespace ringscope::cuda

@@ -44,35 +44,26 @@ struct HopperConfig : WarpgroupRoles {
   using Element = Element_;
   static constexpr int kRows = kRows_, kKeys = kKeys_, kHeadDim = kHeadDim_;
   static constexpr int kValueDim = kValueDim_, kStages = kStages_;
-  static constexpr int kQBytes = kRows * kHeadDim * 2;
   static_assert(kRows == kConsumers * kWarpgroupRows);
   static_assert(kKeys % kProductDepth == 0 && kKeys * kRowBytes % kSwizzleBytes == 0);
   static_assert(kHeadDim % kPanelColumns == 0 && kValueDim % kPanelColumns == 0);
 };
 
-constexpr TileShape kHopperTiles[] = {{128, 128}};
+template <int kKeys>
+inline constexpr TileShape kTilesOfKeys[] = {{128, kKeys}};
+inline constexpr auto& kHopperTiles = kTilesOfKeys<128>;
 
 // The one instance that rungs of single ideas have (KernelLimits::rung).
 template <class Config>
 inline constexpr bool kIsOfRungs =
     std::is_same_v<typename Config::Element, bf16>&& Config::kHeadDim == 128;
-constexpr Kernel rung_of(int number, char letter, std::string_view name, std::string_view idea,
-                         decltype(Kernel::launch_forward) launch) {
-  return {.number = number,
-          .rung = letter,
-          .name = name,
-          .idea = idea,
-          .limits = kRungLimits,
-          .tiles = kHopperTiles,
-          .launch_forward = launch};
-}
 
 // Call f(Config{}) with the instance for this step. More stages fit where rows are short. At head_dim
 // 192 tiles take 208 KB.
-template <class F>
+template <int kKeys = 128, class F>
 void visit_hopper_config(const ForwardStep& step, DType dtype, F&& f) {
   visit_half_instance(dtype, step.shape, [&]<class Element>(Element, auto keys, auto values) {
-    constexpr TileShape kTile = kHopperTiles[0];
+    constexpr TileShape kTile = kTilesOfKeys<kKeys>[0];
     constexpr int kStages = keys() == 64 ? 4 : 2;
     f(HopperConfig<Element, kTile.rows, kTile.keys, keys(), values(), kStages>{});
   });
@@ -80,11 +71,14 @@ void visit_hopper_config(const ForwardStep& step, DType dtype, F&& f) {
 
 template <class Config>
 struct HopperStorage {
-  alignas(kSwizzleBytes) typename Config::Element q[Config::kRows * Config::kHeadDim];
-  alignas(kSwizzleBytes)
-      typename Config::Element k[Config::kStages][Config::kKeys * Config::kHeadDim];
-  alignas(kSwizzleBytes)
-      typename Config::Element v[Config::kStages][Config::kKeys * Config::kValueDim];
+  using Element = typename Config::Element;
+  using Q = SharedTile<Element, Config::kRows, Config::kHeadDim>;
+  using K = SharedTile<Element, Config::kKeys, Config::kHeadDim>;
+  using V = SharedTile<Element, Config::kKeys, Config::kValueDim>;
+
+  Q q;
+  K k[Config::kStages];
+  V v[Config::kStages];
   ptx::Barrier q_full, q_empty;
   ptx::Barrier k_full[Config::kStages], k_empty[Config::kStages];
   ptx::Barrier v_full[Config::kStages], v_empty[Config::kStages];
@@ -124,16 +118,16 @@ __device__ __forceinline__ void produce_q(HopperStorage<Config>& shared, const H
                                           const VisitingTile& tile, int q_matrix,
                                           std::uint32_t q_parity) {
   ptx::barrier_wait(shared.q_empty, q_parity ^ 1);
-  ptx::barrier_arrive_expecting(shared.q_full, Config::kQBytes);
-  ptx::tma_load(shared.q, maps.q, 0, tile.first, 0, q_matrix, shared.q_full);
+  ptx::barrier_arrive_expecting(shared.q_full, sizeof(shared.q));
+  ptx::tma_load(&shared.q, maps.q, 0, tile.first, 0, q_matrix, shared.q_full);
 }
 
 // Copy a tile of K or V.
-template <class Element, int kValues>
-__device__ __forceinline__ void load_visitor(Element (&to)[kValues], const TensorMap& map, int key,
+template <class Visitor>
+__device__ __forceinline__ void load_visitor(Visitor& to, const TensorMap& map, int key,
                                              int kv_matrix, ptx::Barrier& full) {
   ptx::barrier_arrive_expecting(full, sizeof(to));
-  ptx::tma_load(to, map, 0, key, 0, kv_matrix, full);
+  ptx::tma_load(&to, map, 0, key, 0, kv_matrix, full);
 }
 
 // Copy K and V of a key tile, each into the next buffer of its ring as soon as that is empty.
@@ -178,14 +172,15 @@ struct HopperRows
     : ForwardRows<typename Config::Element, 1, Config::kKeys, Config::kValueDim, true> {
   using Element = typename Config::Element;
   using Base = ForwardRows<Element, 1, Config::kKeys, Config::kValueDim, true>;
+  using Storage = HopperStorage<Config>;
 
   Weights<Config::kKeys> p;  // P rounded, as an operand
   std::uint64_t q_descriptor;
   int thread, first_row = 0;
   std::int64_t first_query = 0;
 
-  __device__ __forceinline__ HopperRows(const HopperStorage<Config>& shared, int warpgroup)
-      : q_descriptor(rows_descriptor(ptx::shared_address(shared.q) +
+  __device__ __forceinline__ HopperRows(const Storage& shared, int warpgroup)
+      : q_descriptor(rows_descriptor(ptx::shared_address(&shared.q) +
                                      warpgroup * kWarpgroupRows * kRowBytes)),
         thread(threadIdx.x % kWarpgroupThreads) {}
 
@@ -207,12 +202,12 @@ struct HopperRows
   }
 
   // Start S = Q K^T.
-  __device__ __forceinline__ void start_scores(const Element* k) {
-    start_row_product<Config::kHeadDim, Config::kRows>(this->s, q_descriptor, k);
+  __device__ __forceinline__ void start_scores(const typename Storage::K& k) {
+    start_row_product<typename Storage::Q>(this->s, q_descriptor, k);
   }
   // Start O += P V.
-  __device__ __forceinline__ void start_output(const Element* v) {
-    start_column_product<Config::kKeys>(this->o, p, v);
+  __device__ __forceinline__ void start_output(const typename Storage::V& v) {
+    start_column_product(this->o, p, v);
   }
   // No product that reads p may be in flight.
   __device__ __forceinline__ void pack_p() { pack_weights<Element>(p, this->s); }
@@ -230,7 +225,7 @@ __device__ __forceinline__ void negate_q(HopperStorage<Config>& shared, int warp
                                          int barrier) {
   for (int panel = 0; panel < Config::kHeadDim / kPanelColumns; ++panel) {
     auto* words = reinterpret_cast<std::uint32_t*>(
-        shared.q + (panel * Config::kRows + warpgroup * kWarpgroupRows) * kPanelColumns);
+        shared.q.values + (panel * Config::kRows + warpgroup * kWarpgroupRows) * kPanelColumns);
     for (int i = threadIdx.x % kWarpgroupThreads; i < kWarpgroupRows * kPanelColumns / 2;
          i += kWarpgroupThreads)
       ptx::store_for_async(words[i], words[i] ^ 0x80008000u);

@@ -138,7 +138,8 @@ std::string number_text(int number, char rung) {
 
 std::span<const Kernel> rungs() {
   static const std::array kernels = {hopper_without_roles, hopper_overlap_alone, hopper_ping_pong,
-                                     hopper_persistent, backward_any_order};
+                                     hopper_persistent,    backward_any_order,   hopper_wide_tiles,
+                                     backward_by_head,     backward_warps_arrive};
   return kernels;
 }
 

@@ -111,12 +111,15 @@ extern const Kernel backward_tensor_cores_kernel;  // 09
 extern const Kernel backward_one_pass_kernel;      // 11
 
 // Rungs between those of the table: each adds one idea to the one before, so that a GPU shows what
-// it is worth. Nobody gets one unasked. 06 adds roles to 06a, 07 L2 to 07c.
-extern const Kernel hopper_without_roles;  // 06a
-extern const Kernel hopper_overlap_alone;  // 07a
-extern const Kernel hopper_ping_pong;      // 07b
-extern const Kernel hopper_persistent;     // 07c
-extern const Kernel backward_any_order;    // 11a
+// it is worth. 06 adds roles to 06a, 07 L2 to 07c. And variants, whose ideas 07 and 11 may get if a GPU
+// shows that they pay. Nobody gets one unasked.
+extern const Kernel hopper_without_roles;                     // 06a
+extern const Kernel hopper_overlap_alone;                     // 07a
+extern const Kernel hopper_ping_pong;                         // 07b
+extern const Kernel hopper_persistent;                        // 07c
+extern const Kernel backward_any_order;                       // 11a
+extern const Kernel hopper_wide_tiles;                        // 07d
+extern const Kernel backward_by_head, backward_warps_arrive;  // 11b, 11c
 std::span<const Kernel> rungs();
 // Return "07", or "07b" of a rung.
 std::string number_text(int number, char rung);
@@ -195,6 +198,25 @@ void visit_half_instance(DType dtype, HeadDims dims, F&& f) {
     (std::make_index_sequence<std::size(kHalfHeadDims)>());
   };
   dtype == DType::bf16 ? with_element(bf16{}) : with_element(f16{});
+}
+
+// Return a rung of kernel `number`, which `launch` launches, forward or backward.
+template <class Launch>
+constexpr Kernel rung_of(int number, char letter, std::string_view name, std::string_view idea,
+                         Launch launch, std::span<const TileShape> tiles,
+                         bool repeats_bits = true) {
+  Kernel rung{.number = number,
+              .rung = letter,
+              .name = name,
+              .idea = idea,
+              .limits = kRungLimits,
+              .repeats_bits = repeats_bits,
+              .tiles = tiles};
+  if constexpr (std::is_same_v<Launch, decltype(rung.launch_forward)>)
+    rung.launch_forward = launch;
+  else
+    rung.launch_backward = launch;
+  return rung;
 }
 
 int device_attribute(cudaDeviceAttr which);  // of the current device

@@ -33,8 +33,9 @@ inline unsigned matrices_at_once(const StepShape& shape, unsigned blocks) {
   return std::max(1u, 2 * blocks / std::max(1u, tiles));
 }
 
-// An item: keys of one (batch, kv head), and the tiles of kQueries queries that visit them.
-template <int kQueries>
+// An item: keys of one (batch, kv head), and the tiles of kQueries queries that visit them, of all query
+// heads or of one.
+template <int kQueries, bool kByHead = false>
 struct OnePassItem {
   RowTile own;
   int tile;                       // of keys
@@ -43,10 +44,14 @@ struct OnePassItem {
   int first_store;                // of the visiting tiles from here on dQ is stored, not added to
   int first_matrix, last_matrix;  // of queries, batch * heads + head
   int own_matrix;                 // batch * heads_kv + head
+  int head;                       // with kByHead, of its group; 0
 
+  // Return the (batch, head)s that have items.
+  static __host__ __device__ __forceinline__ unsigned matrices_of(const StepShape& shape) {
+    return static_cast<unsigned>(shape.batch * (kByHead ? shape.heads : shape.heads_kv));
+  }
   static __host__ __device__ __forceinline__ unsigned items(const StepShape& shape) {
-    return static_cast<unsigned>(tiles_for(shape.rows_k, kOnePassKeys)) *
-           static_cast<unsigned>(shape.batch * shape.heads_kv);
+    return static_cast<unsigned>(tiles_for(shape.rows_k, kOnePassKeys)) * matrices_of(shape);
   }
 
   __host__ __device__ __forceinline__ void set(const BackwardStep& step, unsigned item,
@@ -54,19 +59,21 @@ struct OnePassItem {
     const StepShape& shape = step.shape;
     const auto tiles = static_cast<unsigned>(tiles_for(shape.rows_k, kOnePassKeys));
     const unsigned first = item / (tiles * at_once) * at_once, after = item - first * tiles;
-    const unsigned left = static_cast<unsigned>(shape.batch * shape.heads_kv) - first;
+    const unsigned left = matrices_of(shape) - first;
     const unsigned matrices = left < at_once ? left : at_once;
+    const int group = shape.heads / shape.heads_kv;
     tile = static_cast<int>(after / matrices);
-    own_matrix = static_cast<int>(first + after % matrices);
+    const int matrix = static_cast<int>(first + after % matrices);
+    own_matrix = kByHead ? matrix / group : matrix;
+    head = kByHead ? matrix % group : 0;
+    first_matrix = own_matrix * group + head;
+    last_matrix = first_matrix + (kByHead ? 1 : group);
     own = RowTile::at(tile, kOnePassKeys, shape.rows_k, step.allowed_queries);
     first_tile = own.first_visitor(kQueries);
     last_tile = own.last_visitor(kQueries);
     // Keys that no query meets still stand between others, and may have a turn at one tile.
     const int end = tiles_for(own.needed.last, kQueries);
     last_turn = end > last_tile ? end : last_tile;
-    const int group = shape.heads / shape.heads_kv;
-    first_matrix = own_matrix * group;
-    last_matrix = first_matrix + group;
     first_store = last_tile;
     if (step.first) first_store = first_tile_without_visitor_before(step);
   }
@@ -130,6 +137,7 @@ struct OnePassWorkspace {
   float (*notes)[2][kQueries];  // [batch * heads, tiles of queries]: units and deltas
   int* turns;                   // likewise: the key tile whose dQ comes next
   unsigned at_once;             // matrices_at_once
+  int* head_turns;  // [batch * heads_kv, tiles of keys]: the head whose dK and dV come next
 
   OnePassWorkspace(const BackwardStep& step, unsigned blocks)
       : at_once(matrices_at_once(step.shape, blocks)) {
@@ -139,6 +147,7 @@ struct OnePassWorkspace {
     taken = reinterpret_cast<unsigned long long*>(bytes);
     notes = reinterpret_cast<float(*)[2][kQueries]>(bytes + 16);
     turns = reinterpret_cast<int*>(notes + tiles);
+    head_turns = turns + tiles;
   }
 
   // Return the number of the item that the calling block does next.
@@ -152,9 +161,15 @@ struct OnePassWorkspace {
 // least one block.
 template <int kQueries>
 __global__ void prepare(const BackwardStep step, const OnePassWorkspace<kQueries> workspace,
-                        const float delta_factor) {
-  if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) *workspace.taken = 0;
+                        const float delta_factor, const bool by_head) {
   const StepShape& shape = step.shape;
+  if (blockIdx.x == 0 && blockIdx.y == 0) {
+    if (threadIdx.x == 0) *workspace.taken = 0;
+    const int turns = shape.batch * shape.heads_kv * tiles_for(shape.rows_k, kOnePassKeys);
+    if (by_head)
+      for (int i = static_cast<int>(threadIdx.x); i < turns; i += kQueries)
+        workspace.head_turns[i] = 0;
+  }
   if (shape.rows_q == 0) return;
   const auto [tile, head] = TileAndHead::of(blockIdx.x, shape.heads);
   const std::int64_t matrix = std::int64_t{blockIdx.y} * shape.heads + head;
@@ -178,12 +193,12 @@ __global__ void prepare(const BackwardStep step, const OnePassWorkspace<kQueries
 // Enqueue that, and return the workspace.
 template <int kQueries>
 OnePassWorkspace<kQueries> prepared_workspace(const BackwardStep& step, cudaStream_t stream,
-                                              float delta_factor = 1) {
+                                              float delta_factor = 1, bool by_head = false) {
   const StepShape& shape = step.shape;
   const OnePassWorkspace<kQueries> workspace(step, static_cast<unsigned>(multiprocessors()));
   dim3 grid = TileAndHead::grid(tiles_for(shape.rows_q, kQueries), shape.heads, shape.batch);
   if (shape.rows_q == 0) grid = dim3(1);
-  launch(prepare<kQueries>, {grid, dim3(kQueries)}, stream, step, workspace, delta_factor);
+  launch(prepare<kQueries>, {grid, dim3(kQueries)}, stream, step, workspace, delta_factor, by_head);
   return workspace;
 }
 

@@ -160,11 +160,12 @@ struct BackwardStep {
   void* workspace = nullptr;         // backward_workspace_bytes() bytes, aligned to 16
 };
 
-// Return the bytes that a backward step of this shape may use as it likes: a counter and, of every
-// tile of 32 or 64 query rows, two floats a row and an int (one_pass.h).
+// Return the bytes that a backward step of this shape may use as it likes: a counter, of every tile of
+// 32 or 64 query rows two floats a row and an int, and an int of every tile of keys (one_pass.h).
 constexpr std::int64_t backward_workspace_bytes(const StepShape& shape) {
   return 16 +
-         std::int64_t{shape.batch} * shape.heads * tiles_for(shape.rows_q, 64) * 2 * (32 * 8 + 4);
+         std::int64_t{shape.batch} * shape.heads * tiles_for(shape.rows_q, 64) * 2 * (32 * 8 + 4) +
+         std::int64_t{shape.batch} * shape.heads_kv * tiles_for(shape.rows_k, 128) * 4;
 }
 
 }  // namespace ringscope::cuda

@@ -10,6 +10,7 @@
 #include "cuda/base/device_memory.h"
 #include "cuda/base/launch.h"
 #include "cuda/kernels/row_state.h"
+#include "cuda/ptx/registers.h"
 
 namespace ringscope::cuda {
 namespace {
@@ -116,6 +117,11 @@ __global__ void compare_values(const T* values, const T* others, Index count, In
   if (lane == 0) of_warps[first_index() / 32] = mine;
 }
 
+__global__ void read_clocks(ClockReading* to, int count) {
+  const int m = ptx::multiprocessor();
+  if (threadIdx.x == 0 && m < count) to[m] = {ptx::kernel_clocks(), ptx::kernel_time()};
+}
+
 __global__ void sample_rows(SampledRows sampled, const float* row_max, const double* row_sum,
                             RowSample* to) {
   const int i = threadIdx.x;
@@ -175,6 +181,10 @@ Comparison compare(const void* values, const void* others, DType dtype, Index co
   Comparison all;
   for (const Comparison& part : parts) all.add(part);
   return all;
+}
+
+void launch_read_clocks(ClockReading* to, int count, cudaStream_t stream) {
+  launch(read_clocks, {static_cast<unsigned>(count), 32}, stream, to, count);
 }
 
 void launch_sample_rows(const SampledRows& rows, const float* row_max, const double* row_sum,

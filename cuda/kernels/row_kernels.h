@@ -5,6 +5,8 @@
 
 #include <cuda_runtime.h>
 
+#include <cstdint>
+
 #include "core/attention/views.h"
 #include "core/base/dtype.h"
 #include "core/base/math.h"
@@ -87,6 +89,15 @@ struct Comparison {
 // result.
 Comparison compare(const void* values, const void* others, DType dtype, Index count,
                    Index row_length, float least_scale);
+
+// What a multiprocessor's counter of clocks says, and when, in nanoseconds.
+struct ClockReading {
+  std::uint64_t clocks, ns;
+};
+
+// Set to[m] for the multiprocessors m < count that a grid of `count` blocks comes to. `to` may be pinned
+// host memory.
+void launch_read_clocks(ClockReading* to, int count, cudaStream_t stream);
 
 // Rows on the device: indices into [batch, heads, rows], so they are rows of batch entry 0, head 0.
 struct SampledRows {

@@ -37,7 +37,14 @@ StepProblem::StepProblem(const StepShape& shape, DType dtype, KernelPass pass,
   v_ = random_values(keys * d_v, RandomTensor::v);
   allowed_keys_ = Buffer<RowInterval>(&meter_, shape.rows_q);
   if (pass == KernelPass::backward) allowed_queries_ = Buffer<RowInterval>(&meter_, shape.rows_k);
-  set_allowed_keys(allowed_keys);
+  for (const RowInterval& row : allowed_keys)
+    pairs_ += static_cast<double>(heads) * std::max(0, row.last - row.first);
+  device_memory().copy_in(allowed_keys_.data(), allowed_keys.data(), allowed_keys_.bytes());
+  if (pass == KernelPass::backward) {
+    launch_allowed_queries(allowed_keys_.data(), shape.rows_q, allowed_queries_.data(),
+                           shape.rows_k, nullptr);
+    RINGSCOPE_CUDA(cudaStreamSynchronize(nullptr));
+  }
   // Scores are drawn from N(0, 1), so exp(score) has the mean sqrt(e).
   row_max_ = filled(rows, 0.0f);
   row_sum_ = filled(rows, 1.65 * shape.rows_k);
@@ -53,18 +60,6 @@ StepProblem::StepProblem(const StepShape& shape, DType dtype, KernelPass pass,
   dq_ = Buffer<float>(&meter_, rows * d);
   dk_ = Buffer<float>(&meter_, keys * d);
   dv_ = Buffer<float>(&meter_, keys * d_v);
-}
-
-void StepProblem::set_allowed_keys(const std::vector<RowInterval>& allowed_keys) {
-  pairs_ = 0;
-  for (const RowInterval& keys : allowed_keys)
-    pairs_ += static_cast<double>(Index{shape_.batch} * shape_.heads) *
-              std::max(0, keys.last - keys.first);
-  device_memory().copy_in(allowed_keys_.data(), allowed_keys.data(), allowed_keys_.bytes());
-  if (pass_ == KernelPass::forward) return;
-  launch_allowed_queries(allowed_keys_.data(), shape_.rows_q, allowed_queries_.data(),
-                         shape_.rows_k, nullptr);
-  RINGSCOPE_CUDA(cudaStreamSynchronize(nullptr));
 }
 
 template <class T>

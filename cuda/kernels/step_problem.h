@@ -23,9 +23,6 @@ class StepProblem {
   StepProblem(const StepShape& shape, DType dtype, KernelPass pass,
               const std::vector<RowInterval>& allowed_keys);
 
-  // Replace the region of the problem.
-  void set_allowed_keys(const std::vector<RowInterval>& allowed_keys);
-
   // Return a step of a ring. With first = last = false it reads and writes its state.
   ForwardStep forward(bool first, bool last);
   BackwardStep backward(bool first);

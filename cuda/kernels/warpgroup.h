@@ -9,6 +9,7 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <type_traits>
 
 #include "cuda/kernels/hopper_layout.h"
 #include "cuda/kernels/tile.h"
@@ -30,27 +31,37 @@ __device__ __forceinline__ int warpgroup_index() {
   return __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x), 0) / kWarpgroupThreads;
 }
 
-// Start d = A B^T over kHeadDim columns. A is 64 rows of a tile of kRowsA rows, given by their
-// descriptor; B is a tile of kRowsB rows.
-template <int kHeadDim, int kRowsA, int kRowsB, class Element>
+// A tile in shared memory as the copy engine leaves it and WGMMA reads it (hopper_layout.h). Its type
+// says its size, so a product of tiles that don't fit each other doesn't compile.
+template <class Element, int kRows_, int kColumns>
+struct alignas(kSwizzleBytes) SharedTile {
+  static constexpr int kRows = kRows_;
+  static_assert(kRows * kColumns * sizeof(Element) % kSwizzleBytes == 0);
+
+  Element values[kRows * kColumns];
+};
+
+// Start d = A B^T. A is 64 rows of an OfA, given by their descriptor.
+template <class OfA, class Element, int kRowsB, int kColumns>
 __device__ __forceinline__ void start_row_product(Tile<1, kRowsB>& d, std::uint64_t a,
-                                                  const Element* b) {
-  const std::uint64_t b_descriptor = rows_descriptor(ptx::shared_address(b));
+                                                  const SharedTile<Element, kRowsB, kColumns>& b) {
+  static_assert(std::is_same_v<OfA, SharedTile<Element, OfA::kRows, kColumns>>);
+  const std::uint64_t b_descriptor = rows_descriptor(ptx::shared_address(b.values));
 #pragma unroll
-  for (int column = 0; column < kHeadDim; column += kProductDepth)
-    ptx::wgmma_shared<Element, kRowsB>(d.values[0], advance(a, piece_offset(column, kRowsA)),
+  for (int column = 0; column < kColumns; column += kProductDepth)
+    ptx::wgmma_shared<Element, kRowsB>(d.values[0], advance(a, piece_offset(column, OfA::kRows)),
                                        advance(b_descriptor, piece_offset(column, kRowsB)),
                                        column != 0);
   ptx::wgmma_commit();
 }
 
-// Start d += weights B: 64 rows of weights for the kRows rows of the tile B, which is read down its
-// columns.
-template <int kRows, int kHeadDim, class Element>
-__device__ __forceinline__ void start_column_product(Tile<1, kHeadDim>& d,
-                                                     const Weights<kRows>& weights,
-                                                     const Element* b) {
-  const std::uint64_t descriptor = columns_descriptor(ptx::shared_address(b), kRows * kRowBytes);
+// Start d += weights B: 64 rows of weights for the rows of B, which is read down its columns.
+template <class Element, int kRows, int kHeadDim>
+__device__ __forceinline__ void start_column_product(
+    Tile<1, kHeadDim>& d, const Weights<kRows>& weights,
+    const SharedTile<Element, kRows, kHeadDim>& b) {
+  const std::uint64_t descriptor =
+      columns_descriptor(ptx::shared_address(b.values), kRows * kRowBytes);
 #pragma unroll
   for (int row = 0; row < kRows; row += kProductDepth)
     ptx::wgmma_registers<Element, kHeadDim, ptx::Major::mn>(

@@ -47,6 +47,17 @@ __device__ __forceinline__ int multiprocessor() {
 #endif
 }
 
+// Return how many clocks this multiprocessor has counted. The model counts the steps of its threads.
+__device__ __forceinline__ std::uint64_t kernel_clocks() {
+#ifdef RINGSCOPE_MODEL
+  return model::steps();
+#else
+  std::uint64_t clocks;
+  asm volatile("mov.u64 %0, %%clock64;" : "=l"(clocks)::"memory");
+  return clocks;
+#endif
+}
+
 // Return the time of a clock that all multiprocessors share, in nanoseconds; a GPU may move it on in
 // larger steps. The model counts the steps of its threads instead, from 0 on each multiprocessor.
 __device__ __forceinline__ std::uint64_t kernel_time() {

@@ -72,10 +72,11 @@ __device__ __forceinline__ void wgmma_done(float (&d)[kCount]) {
   RINGSCOPE_R32                                                                                  \
   ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, " \
   "%50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define RINGSCOPE_R96                                                                            \
+#define RINGSCOPE_R88                                                                            \
   RINGSCOPE_R64                                                                                  \
   ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, " \
-  "%82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+  "%82, %83, %84, %85, %86, %87"
+#define RINGSCOPE_R96 RINGSCOPE_R88 ", %88, %89, %90, %91, %92, %93, %94, %95"
 
 #define RINGSCOPE_EIGHT(i)                                                                    \
   "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
@@ -85,8 +86,8 @@ __device__ __forceinline__ void wgmma_done(float (&d)[kCount]) {
 #define RINGSCOPE_F32 RINGSCOPE_F16, RINGSCOPE_EIGHT(16), RINGSCOPE_EIGHT(24)
 #define RINGSCOPE_F64 \
   RINGSCOPE_F32, RINGSCOPE_EIGHT(32), RINGSCOPE_EIGHT(40), RINGSCOPE_EIGHT(48), RINGSCOPE_EIGHT(56)
-#define RINGSCOPE_F96 \
-  RINGSCOPE_F64, RINGSCOPE_EIGHT(64), RINGSCOPE_EIGHT(72), RINGSCOPE_EIGHT(80), RINGSCOPE_EIGHT(88)
+#define RINGSCOPE_F88 RINGSCOPE_F64, RINGSCOPE_EIGHT(64), RINGSCOPE_EIGHT(72), RINGSCOPE_EIGHT(80)
+#define RINGSCOPE_F96 RINGSCOPE_F88, RINGSCOPE_EIGHT(88)
 
 // One instruction for N columns and COUNT = N/2 accumulators. The inputs' operand numbers follow.
 // `accumulate` is the predicate scale-d; without it D = A B.
@@ -114,6 +115,7 @@ __device__ __forceinline__ void wgmma_done(float (&d)[kCount]) {
   if constexpr (kColumns == 32) FORM(32, TYPE, 16, 16, 17, 18, 19, 20, 21, 22);   \
   if constexpr (kColumns == 64) FORM(64, TYPE, 32, 32, 33, 34, 35, 36, 37, 38);   \
   if constexpr (kColumns == 128) FORM(128, TYPE, 64, 64, 65, 66, 67, 68, 69, 70); \
+  if constexpr (kColumns == 176) FORM(176, TYPE, 88, 88, 89, 90, 91, 92, 93, 94); \
   if constexpr (kColumns == 192) FORM(192, TYPE, 96, 96, 97, 98, 99, 100, 101, 102)
 
 #define RINGSCOPE_WGMMA_SHARED_7(N, TYPE, COUNT, A, B, ACC, TRANS_A, TRANS_B, UNUSED_1, UNUSED_2) \
@@ -122,8 +124,8 @@ __device__ __forceinline__ void wgmma_done(float (&d)[kCount]) {
 #endif
 
 template <int kColumns>
-inline constexpr bool kIsWgmmaSize =
-    kColumns == 16 || kColumns == 32 || kColumns == 64 || kColumns == 128 || kColumns == 192;
+inline constexpr bool kIsWgmmaSize = kColumns == 16 || kColumns == 32 || kColumns == 64 ||
+                                     kColumns == 128 || kColumns == 176 || kColumns == 192;
 
 // Compute D = A B (+ D when `accumulate`) with both operands in shared memory, given by their
 // descriptors. T is bf16 or f16.

@@ -20,7 +20,8 @@ Index most_queries(const RingProblem& problem, int rank) {
 
 Index workspace_bytes(const RingProblem& problem, int rank, bool backward) {
   if (!backward) return 0;
-  return backward_workspace_bytes(shape_of(problem.params, most_queries(problem, rank), 0));
+  return backward_workspace_bytes(
+      shape_of(problem.params, most_queries(problem, rank), problem.partition.max_rows()));
 }
 
 Index sinks_in(const RingProblem& problem) {

@@ -86,7 +86,7 @@ TEST(OnePass, FewBlocksTakeManyItems) {
 #else
   constexpr Index kLong = 1000;
 #endif
-  for (const Kernel* kernel : {&backward_one_pass_kernel, &backward_any_order}) {
+  for (const Kernel* kernel : {&backward_one_pass_kernel, &backward_any_order, &backward_by_head}) {
     if (skip_without_device(kernel->limits)) return;
     StepCase tested{.seqlen = 420, .head_dim = 128, .mask = "causal+documents:140,280"};
     tested.partition = PartitionKind::zigzag;

@@ -306,8 +306,9 @@ BackwardRun run_backward(const Kernel& kernel, const StepCase& tested, const Ten
     GuardedArray<float> dq(heads * mine.size() * d);
     GuardedArray<RowInterval> allowed_keys(mine.size());
     GuardedArray<StepCounters> counters(1);
-    GuardedArray<std::byte> workspace(backward_workspace_bytes(
-        {.batch = tested.batch, .heads = tested.heads, .rows_q = static_cast<int>(mine.size())}));
+    GuardedArray<std::byte> workspace(
+        backward_workspace_bytes({tested.batch, tested.heads, tested.heads_kv,
+                                  static_cast<int>(mine.size()), static_cast<int>(tested.seqlen)}));
     bool first = true;
     for (const Step& step : steps_of(tested, rank)) {
       SCOPED_TRACE(fmt::format("rank {} step {} owner {}", rank, step.number, step.owner));

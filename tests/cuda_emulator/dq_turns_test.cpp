@@ -11,8 +11,10 @@ namespace ringscope::cuda {
 namespace {
 
 // Keys that no query meets stand between others, and the last tiles are cut off. Every turn comes:
-// what a key tile waits for, one before it has passed.
-TEST(DqTurns, ComeWhereKeysHaveGaps) {
+// what a key tile waits for, one before it has passed. The first that visits a tile stores its part, and
+// no other does.
+template <bool kByHead>
+void expect_turns_where_keys_have_gaps() {
   constexpr int kRows = 700, kKeys = 900, kQueries = 64;
   for (const int gap : {1, 128, 300, 512}) {
     std::vector<RowInterval> allowed_queries;
@@ -26,15 +28,21 @@ TEST(DqTurns, ComeWhereKeysHaveGaps) {
     for (RowInterval& each : allowed_queries) each.first = std::min(each.first, each.last);
     BackwardStep step;
     step.shape = {2, 4, 2, kRows, kKeys, 64};
+    step.first = true;
     step.allowed_queries = allowed_queries.data();
     const int tiles = tiles_for(kRows, kQueries);
     std::vector<int> turns;
+    std::vector<bool> is_stored(static_cast<std::size_t>(8 * tiles), false);
     for (int i = 0; i < 8 * tiles; ++i) turns.push_back(first_turn(step, i % tiles * kQueries));
-    for (unsigned number = 0; number < OnePassItem<kQueries>::items(step.shape); ++number) {
-      OnePassItem<kQueries> item;
+    for (unsigned number = 0; number < OnePassItem<kQueries, kByHead>::items(step.shape);
+         ++number) {
+      OnePassItem<kQueries, kByHead> item;
       item.set(step, number, 3);
       int visits = 0;
       item.for_each_visit(item.last_tile, [&](int matrix, int tile) {
+        const auto at = static_cast<std::size_t>(matrix * tiles + tile);
+        EXPECT_EQ(tile >= item.first_store, !is_stored[at]) << "gap " << gap;
+        is_stored[at] = true;
         EXPECT_EQ(tile, item.visiting_tile(static_cast<unsigned>(visits)));
         EXPECT_EQ(matrix, item.first_matrix + visits % item.heads());
         ++visits;
@@ -47,6 +55,11 @@ TEST(DqTurns, ComeWhereKeysHaveGaps) {
       });
     }
   }
+}
+
+TEST(DqTurns, ComeWhereKeysHaveGaps) {
+  expect_turns_where_keys_have_gaps<false>();
+  expect_turns_where_keys_have_gaps<true>();
 }
 
 }  // namespace

@@ -5,12 +5,13 @@
 
 namespace ringscope::cuda {
 extern const Kernel hopper_overlap_mutant, hopper_overlap_alone_mutant, hopper_ping_pong_mutant,
-    hopper_persistent_mutant;
+    hopper_persistent_mutant, hopper_wide_tiles_mutant;
 }
 #define hopper_overlap_kernel hopper_overlap_mutant
 #define hopper_overlap_alone hopper_overlap_alone_mutant
 #define hopper_ping_pong hopper_ping_pong_mutant
 #define hopper_persistent hopper_persistent_mutant
+#define hopper_wide_tiles hopper_wide_tiles_mutant
 #include "cuda/kernels/07_hopper_overlap.cu"
 constexpr int kNumbered = __COUNTER__ - kFirst;
 #undef hopper_overlap_kernel
