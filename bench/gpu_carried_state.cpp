@@ -23,10 +23,10 @@ void add(const DeviceInfo& device, const Kernel& kernel, int rows, bool causal) 
             };
           };
           GpuTimer timer(device);
-          const std::vector<double> seconds = timer.medians({launch(true), launch(false)});
+          const std::vector<Timing> medians = timer.medians({launch(true), launch(false)});
           if (problem.has_nan()) return state.SkipWithError("the output has NaN");
-          state.SetIterationTime(seconds[1]);
-          state.counters["carry_cost"] = seconds[1] / seconds[0] - 1;
+          state.SetIterationTime(medians[1].seconds);
+          state.counters["carry_cost"] = medians[1].seconds / medians[0].seconds - 1;
         });
 }
 

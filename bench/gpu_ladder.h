@@ -2,9 +2,11 @@
 // full and causal. Each step is a whole attention, first and last at once.
 //
 // A name is main/05_tensor_cores/bf16/d128/8192/causal/128x64. "main" marks the shapes that are
-// compared with a library's kernels, "more" the rest, and "idea" the rungs of single ideas, with 06
-// and 07 in the same tile. "whole" is the backward pass with all that a library's has, delta as well. "agreement" times nothing: it compares a
-// kernel's results with those of the pass's lowest kernel for 16 bits, and with its own.
+// compared with a library's kernels, and "more" the rest. "variants" are the rungs and variants of a pass
+// beside the kernels that they belong to, in one list whose launches alternate, because two measurements
+// of one kernel differ by more than an idea is worth. "whole" is the backward pass with all that a
+// library's has, delta as well. "agreement" times nothing: it compares a kernel's results with those of
+// the pass's lowest kernel for 16 bits, and with its own.
 #pragma once
 
 #include <algorithm>
@@ -56,37 +58,86 @@ inline std::string to_string(const LadderShape& shape) {
          (shape.heads == shape.heads_kv ? "-mha" : "");
 }
 
+// Set the counters of a launch, whose names begin with `prefix`. Operations per clock of a multiprocessor
+// do not depend on the clock, which follows the power.
+inline void count_speed(benchmark::State& state, const DeviceInfo& device,
+                        const std::string& prefix, const StepProblem& problem,
+                        const Timing& timing) {
+  const double per_second = problem.flops() / timing.seconds;
+  state.counters[prefix + "TFLOPs"] = per_second * 1e-12;
+  if (timing.hertz > 0)
+    state.counters[prefix + "per_clock"] = per_second / timing.hertz / device.multiprocessors;
+}
+
 // Time what `enqueue` enqueues of `problem`, which is to write all of its outputs.
 template <class Enqueue>
 void time_problem(benchmark::State& state, const DeviceInfo& device, StepProblem& problem,
                   const Enqueue& enqueue) {
   problem.poison();
   GpuTimer timer(device);
-  const double seconds = timer.median(enqueue);
+  const Timing timing = timer.median(enqueue);
   if (problem.has_nan()) return state.SkipWithError("the output has NaN");
-  state.SetIterationTime(seconds);
-  state.counters["TFLOPs"] = problem.flops() / seconds * 1e-12;
+  state.SetIterationTime(timing.seconds);
+  count_speed(state, device, "", problem, timing);
 }
 
-// Add a benchmark per shape and tile; of `ideas` with the first tile, where K and V fit L2 and where
-// they don't.
-inline void add_ladder(const DeviceInfo& device, const Kernel& kernel, bool ideas = false) {
+// Let kernels for Hopper store out in 16 bits, as libraries do.
+inline void round_out(StepProblem& problem, const Kernel& kernel) {
+  if (kernel.limits.hopper && kernel.pass() == KernelPass::forward) problem.round_out();
+}
+
+// Add a benchmark per shape and tile.
+inline void add_ladder(const DeviceInfo& device, const Kernel& kernel) {
   for (const LadderShape& shape : ladder_shapes(kernel.limits.half))
     for (const int tile : tiles_at(kernel, shape.head_dim)) {
-      if (ideas && !(shape.main && (shape.rows == 8192 || shape.heads == shape.heads_kv))) continue;
-      const char* const list = ideas ? "idea/" : shape.main ? "main/" : "more/";
-      const std::string name =
-          list + file_name(kernel) + "/" + to_string(shape) + "/" + to_string(kernel.tiles[tile]);
+      const std::string name = (shape.main ? "main/" : "more/") + file_name(kernel) + "/" +
+                               to_string(shape) + "/" + to_string(kernel.tiles[tile]);
       add_benchmark(name, device, kernel, shape.dtype, shape.head_dim,
                     [=, &kernel](benchmark::State& state) {
                       StepProblem problem(shape.step(), shape.dtype, kernel.pass(), shape.keys());
-                      if (kernel.limits.hopper && kernel.pass() == KernelPass::forward)
-                        problem.round_out();
+                      round_out(problem, kernel);
                       time_problem(state, device, problem, [&](cudaStream_t stream) {
                         problem.launch(kernel, tile, true, true, stream);
                       });
                     });
     }
+}
+
+// Add a benchmark of the variants of a pass, per shape, where K and V fit L2 and where they don't: of
+// each its speed, and the base's time over its own. The base is the highest kernel that has variants.
+inline void add_variants(const DeviceInfo& device, KernelPass pass) {
+  static std::vector<const Kernel*> of_pass[2];
+  std::vector<const Kernel*>& variants = of_pass[static_cast<int>(pass)];
+  for (const Kernel& rung : rungs())
+    if (rung.pass() == pass) variants.push_back(&rung);
+  for (const Kernel& kernel : kernels_of(pass))
+    if (std::ranges::any_of(rungs(), [&](const Kernel& r) { return r.number == kernel.number; }))
+      variants.push_back(&kernel);
+  const Kernel& base = *variants.back();
+  for (const LadderShape& shape : ladder_shapes(true)) {
+    if (!shape.main || !(shape.rows == 8192 || shape.heads == shape.heads_kv)) continue;
+    add_benchmark(
+        "variants/" + file_name(base) + "/" + to_string(shape), device, base, shape.dtype,
+        shape.head_dim, [=, &base, &variants](benchmark::State& state) {
+          StepProblem problem(shape.step(), shape.dtype, base.pass(), shape.keys());
+          round_out(problem, base);
+          problem.poison();
+          std::vector<std::function<void(cudaStream_t)>> launches;
+          for (const Kernel* const kernel : variants)
+            launches.push_back([&problem, kernel](cudaStream_t stream) {
+              problem.launch(*kernel, 0, true, true, stream);
+            });
+          GpuTimer timer(device);
+          const std::vector<Timing> timings = timer.medians(launches, 1);
+          if (problem.has_nan()) return state.SkipWithError("the output has NaN");
+          state.SetIterationTime(timings.back().seconds);
+          for (std::size_t i = 0; i < variants.size(); ++i) {
+            const std::string name = number_text(variants[i]->number, variants[i]->rung) + "_";
+            count_speed(state, device, name, problem, timings[i]);
+            state.counters[name + "over_base"] = timings.back().seconds / timings[i].seconds;
+          }
+        });
+  }
 }
 
 // Add a benchmark of whole backward passes per main shape, with the first tile.
@@ -156,13 +207,8 @@ inline int ladder_main(int argc, char** argv, KernelPass pass) {
       if (pass == KernelPass::backward && kernel.limits.half) add_whole(device, kernel);
     }
     for (const Kernel& rung : rungs())
-      if (rung.pass() == pass) {
-        add_agreement(device, rung, *lowest);
-        add_ladder(device, rung, true);
-      }
-    for (const Kernel& kernel : kernels)
-      if (std::ranges::any_of(rungs(), [&](const Kernel& r) { return r.number == kernel.number; }))
-        add_ladder(device, kernel, true);
+      if (rung.pass() == pass) add_agreement(device, rung, *lowest);
+    add_variants(device, pass);
   });
 }
 

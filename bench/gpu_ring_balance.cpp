@@ -119,8 +119,10 @@ class LaunchTimer {
     if (!is_new) return at->second;
     StepProblem problem(launch.shape, dtype_, kernel_.pass(), launch.keys);
     const bool whole = !kernel_.carries_state;
-    return at->second = timer_.median(
-               [&](cudaStream_t stream) { problem.launch(kernel_, 0, whole, whole, stream); });
+    const auto launch_it = [&](cudaStream_t stream) {
+      problem.launch(kernel_, 0, whole, whole, stream);
+    };
+    return at->second = timer_.median(launch_it).seconds;
   }
 
   RingTime ring(const Problem& job) {
@@ -164,10 +166,11 @@ double copy_rate(const DeviceInfo& device, const Problem& job) {
   MemoryMeter meter{device_memory()};
   Buffer<std::byte> from(&meter, bytes), to(&meter, bytes);
   GpuTimer timer(device);
-  return static_cast<double>(bytes) / timer.median([&](cudaStream_t stream) {
+  const auto copy = [&](cudaStream_t stream) {
     RINGSCOPE_CUDA(cudaMemcpyAsync(to.data(), from.data(), static_cast<std::size_t>(bytes),
                                    cudaMemcpyDeviceToDevice, stream));
-  });
+  };
+  return static_cast<double>(bytes) / timer.median(copy).seconds;
 }
 
 void add_balance(const DeviceInfo& device, const Kernel& kernel, const Problem& job) {
@@ -235,11 +238,12 @@ void add_fused(const DeviceInfo& device, Problem job, const std::string& what) {
                   };
                   if (out_of(fused) != out_of(launches))
                     return state.SkipWithError("differs from its steps launched one by one");
-                  const std::vector<double> seconds = GpuTimer(device).medians({fused, launches});
-                  state.SetIterationTime(seconds[0]);
-                  state.counters["over_launches"] = seconds[0] / seconds[1];
+                  const std::vector<Timing> timings = GpuTimer(device).medians({fused, launches});
+                  const double seconds = timings[0].seconds;
+                  state.SetIterationTime(seconds);
+                  state.counters["over_launches"] = seconds / timings[1].seconds;
                   state.counters["TFLOPs"] =
-                      4e-12 * run.pairs() * static_cast<double>(job.shape.head_dim) / seconds[0];
+                      4e-12 * run.pairs() * static_cast<double>(job.shape.head_dim) / seconds;
                 });
 }
 

@@ -16,6 +16,7 @@
 #include "cuda/base/device_memory.h"
 #include "cuda/base/stream.h"
 #include "cuda/kernels/kernel_table.h"
+#include "cuda/kernels/row_kernels.h"
 
 namespace ringscope::cuda {
 
@@ -36,52 +37,76 @@ constexpr int timed_heads(int heads) {
 #endif
 }
 
+// How long a call took, and at how many clocks a second; 0 where that is unknown.
+struct Timing {
+  double seconds, hertz;
+};
+
 class GpuTimer {
  public:
   explicit GpuTimer(const DeviceInfo& device)
-      : flush_(&meter_, 2 * static_cast<Index>(std::max<std::size_t>(device.l2_bytes, 1 << 20))) {}
+      : flush_(&meter_, 2 * static_cast<Index>(std::max<std::size_t>(device.l2_bytes, 1 << 20))),
+        readings_(2 * static_cast<std::size_t>(device.multiprocessors)) {}
 
-  // Return the seconds of one call of `enqueue`. The memory is overwritten several times, which
-  // takes longer than the host takes to enqueue the call, so that no launch is waited for.
-  double once(const std::function<void(cudaStream_t)>& enqueue) {
+  // Time one call of `enqueue`. The memory is overwritten several times, which takes longer than the
+  // host takes to enqueue the call, so that no launch is waited for. Multiprocessors read their clocks
+  // before and after.
+  Timing once(const std::function<void(cudaStream_t)>& enqueue) {
+    const auto count = static_cast<int>(readings_.size() / 2);
+    for (ClockReading& reading : readings_.span()) reading = {};
     for (int i = 0; i < 4; ++i)
       RINGSCOPE_CUDA(cudaMemsetAsync(flush_.data(), 0xff, static_cast<std::size_t>(flush_.bytes()),
                                      stream_.get()));
+    launch_read_clocks(readings_.data(), count, stream_.get());
     begin_.record(stream_.get());
     enqueue(stream_.get());
     end_.record(stream_.get());
-    end_.wait();
-    return static_cast<double>(end_.ms_since(begin_)) * 1e-3;
+    launch_read_clocks(readings_.data() + count, count, stream_.get());
+    stream_.synchronize();
+    double clocks = 0, ns = 0;
+    for (int m = 0; m < count; ++m) {
+      const ClockReading &before = readings_[m], &after = readings_[m + count];
+      if (before.ns == 0 || after.ns <= before.ns) continue;
+      clocks += static_cast<double>(after.clocks - before.clocks);
+      ns += static_cast<double>(after.ns - before.ns);
+    }
+    return {static_cast<double>(end_.ms_since(begin_)) * 1e-3, ns > 0 ? clocks / ns * 1e9 : 0};
   }
 
-  // Return the medians of calls that alternate, so that a drift of clocks affects all alike.
-  std::vector<double> medians(const std::vector<std::function<void(cudaStream_t)>>& all) {
+  // Return the medians of calls that alternate, so that a drift of clocks affects all alike. They go on
+  // for about so many seconds.
+  std::vector<Timing> medians(const std::vector<std::function<void(cudaStream_t)>>& all,
+                              [[maybe_unused]] double seconds = 0.25) {
     int repeats = 1;
 #ifndef RINGSCOPE_MODEL  // whose times mean nothing
-    constexpr double kSeconds = 0.25;
     double total = 0;
     for (const auto& enqueue : all) {
       once(enqueue);  // warms up
-      total += once(enqueue);
+      total += once(enqueue).seconds;
     }
-    repeats = std::clamp(static_cast<int>(kSeconds / std::max(total, 1e-6)), 3, 25);
+    repeats = std::clamp(static_cast<int>(seconds / std::max(total, 1e-6)), 3, 25);
 #endif
-    std::vector<std::vector<double>> seconds(all.size());
+    std::vector<std::vector<Timing>> timings(all.size());
     for (int i = 0; i < repeats; ++i)
-      for (std::size_t k = 0; k < all.size(); ++k) seconds[k].push_back(once(all[k]));
-    std::vector<double> result;
-    for (std::vector<double>& s : seconds) {
-      std::nth_element(s.begin(), s.begin() + repeats / 2, s.end());
-      result.push_back(s[repeats / 2]);
+      for (std::size_t k = 0; k < all.size(); ++k) {
+        const std::size_t at =
+            i % 2 == 0 ? k : all.size() - 1 - k;  // nobody always follows the same
+        timings[at].push_back(once(all[at]));
+      }
+    std::vector<Timing> result;
+    for (std::vector<Timing>& t : timings) {
+      std::ranges::nth_element(t, t.begin() + repeats / 2, {}, &Timing::seconds);
+      result.push_back(t[repeats / 2]);
     }
     return result;
   }
 
-  double median(const std::function<void(cudaStream_t)>& enqueue) { return medians({enqueue})[0]; }
+  Timing median(const std::function<void(cudaStream_t)>& enqueue) { return medians({enqueue})[0]; }
 
  private:
   MemoryMeter meter_{device_memory()};
   Buffer<std::byte> flush_;
+  PinnedBuffer<ClockReading> readings_;  // before, and after
   Stream stream_;
   Event begin_, end_;
 };

@@ -32,7 +32,7 @@ constexpr double kTimeoutS = 120;  // as of the jobs
 class Ranks {
  public:
   // Throw RunError when NCCL can't be used.
-  Ranks(int world_size, bool meet_all) {
+  Ranks(int world_size, bool meet_all, const NcclOptions& options) : options_(options) {
     std::string why_not;
     const RankGpus seen = visible_gpus(why_not);
     const Placement placement = place_ranks(std::vector<RankGpus>(world_size, seen));
@@ -40,14 +40,14 @@ class Ranks {
     for (int rank = 0; rank < world_size; ++rank) seats_.push_back({rank, placement.devices[rank]});
     shares_gpus_ = placement.shares_gpus;
     world_ = std::make_unique<NcclWorld>(new_nccl_id(), world_size, seats_,
-                                         NcclLimits{NcclOptions{}.max_ctas, kTimeoutS, meet_all});
+                                         NcclLimits{options.max_ctas, kTimeoutS, meet_all});
   }
 
   int world_size() const { return static_cast<int>(seats_.size()); }
   bool shares_gpus() const { return shares_gpus_; }
   RingRun run(const Problem& job, const Decorations& with) const {
     DeviceSetup setup("nccl", job, seats_, {});
-    NcclEngine over_nccl(*world_, setup, {}, RankLives::in_a_thread);
+    NcclEngine over_nccl(*world_, setup, options_, RankLives::in_a_thread);
     DecoratedEngine engine(over_nccl, with);
     CheapRows rows(job);
     RingRun done = run_ranks(job, rows, engine);
@@ -63,6 +63,7 @@ class Ranks {
   }
 
  private:
+  NcclOptions options_;
   std::vector<RankSeat> seats_;
   bool shares_gpus_ = false;
   std::unique_ptr<NcclWorld> world_;
@@ -137,12 +138,16 @@ int run(RingJobs& jobs, int argc, char** argv) {
   int gpus = 0;
   RINGSCOPE_CUDA(cudaGetDeviceCount(&gpus));
   jobs.base.world_size = gpus;
-  if (const auto status = jobs.read(argc, argv)) return *status;
+  NcclOptions options;
+  const auto status = jobs.read(argc, argv, [&](CLI::App& flags) {
+    flags.add_option("--ctas", options.max_ctas)->check(CLI::Range(1, 32));
+  });
+  if (status) return *status;
   const std::vector<Problem> all = jobs.all();
   const bool meet_all = !std::ranges::all_of(all, is_plain);
   std::unique_ptr<Ranks> ranks;
   try {
-    ranks = std::make_unique<Ranks>(jobs.base.world_size, meet_all);
+    ranks = std::make_unique<Ranks>(jobs.base.world_size, meet_all, options);
   } catch (const RunError& error) {
     return skip(error.what());
   }

@@ -63,8 +63,11 @@ struct RingJobs {
 
   // Read the flags that benchmark::Initialize has left. Return an exit status when they, or the jobs
   // that they name, are impossible.
-  std::optional<int> read(int argc, char** argv) {
+  // `add_more` may add flags of one program.
+  std::optional<int> read(int argc, char** argv,
+                          const std::function<void(CLI::App&)>& add_more = {}) {
     CLI::App flags;
+    if (add_more) add_more(flags);
     const auto list = [&](const char* name, auto& values) {
       return flags.add_option(name, values)->delimiter(',');
     };

@@ -27,12 +27,12 @@ def passes(results):
                                 if m["name"] == f"{name}/{pass_name}/bf16/d128/{shape}"), 0) for shape in SHAPES]
                    for name in LIBRARIES}
         ours = {}
-        for lists, note in ((("whole",), ", the whole pass"), (("main",), "")):
+        for lists, note in ((("whole",), ", the whole pass"), (("main",), ", the kernel alone" if is_backward else "")):
             for at, shape in enumerate(SHAPES):
                 for kernel, (tflops, _) in fastest_of_kernels(results["benchmarks"], "bf16/d128/" + shape, lists):
                     if (kernel >= "08") == is_backward:
                         ours.setdefault(kernel.replace("_", " ", 1) + note, [0] * len(SHAPES))[at] = tflops
-        for name, all_tflops in sorted(ours.items(), key=lambda one: (one[0][:2], ", " not in one[0])):
+        for name, all_tflops in sorted(ours.items(), key=lambda one: (one[0][:2], "alone" in one[0])):
             yield row(f"{pass_name} {name}", [f"{mine:.0f} ({mine / theirs:.2f})" if mine and theirs else f"{mine:.0f}"
                                               for mine, theirs in zip(all_tflops, library["cudnn"])])
         for name, text in LIBRARIES.items():

@@ -229,11 +229,11 @@ def figures_of(ours, library):
             goal = "" if rows == 4096 else ">= 0.9" if is_backward else ">= 1.0"
             for mask in ("full", "causal", "full-mha", "causal-mha"):
                 figures += compare(ours, library, is_backward, f"bf16/d128/{rows}/{mask}", goal)
-    for shape in ("8192/full", "8192/causal", "16384/full-mha", "16384/causal-mha"):
-        for kernel, (tflops, tile) in fastest_of_kernels(ours, "bf16/d128/" + shape, ("idea",)):
-            figures.append((f"ideas, bf16/d128/{shape}: TFLOP/s of {kernel} {tile}", tflops, ""))
     for m in ours:
         words = m["name"].split("/")
+        if words[0] == "variants":
+            figures += [(f"variants, {'/'.join(words[2:])}: {name.split('_')[0]} over {words[1]}", m[name], "")
+                        for name in sorted(m) if name.endswith("_over_base")]
         if len(words) == 7 and words[0] == "carried_state" and "carry_cost" in m:  # of a kernel's tiles the smallest
             what = f"carried state at {words[4]} rows {words[5]}, {words[1]}"
             costs[what] = min(m["carry_cost"], costs.get(what, m["carry_cost"]))

@@ -54,7 +54,8 @@ void lesson_26(Page& page) {
   // register serves four at once; that is where time comes from. From 04 to 05 the speed grows
   // thirteenfold, but not by tensor cores alone: 05 also reads bf16 in place of f32, half the bytes, and
   // has twice the rows. 06 and 07 compute as much as 05, but keep one part of an SM from waiting for
-  // another.
+  // another. Measured one after the other, as here, kernels can be compared only roughly: 07 itself gave
+  // 692 and 633 TFLOP/s in one file. A step of less than a tenth shows only where launches alternate.
   //
   // ## A warp that could not keep up
   //
@@ -100,7 +101,8 @@ void lesson_26(Page& page) {
   // issued row by row. Computing takes 4,050. One thread would do if all additions were alike, but each
   // late one holds up the next visit, and an early one doesn't make up for it (lesson 18). With two
   // buffers nobody waits. On the same day, the tile at once gave 429 TFLOP/s, and a second thread 513.
-  // Simpler addresses, and keys in an order that keeps more of dQ in the L2 cache, gave 560 (ffb790d5).
+  // With simpler addresses and another order of keys it was 560 (ffb790d5), of which such figures can't
+  // tell what is chance.
   //
   // ## The ring inside the kernel
   //
