@@ -104,7 +104,11 @@ std::vector<std::string> call_of_my_ring;
 
 std::string nccl_availability() { return cuda::nccl_availability(); }
 
-cuda::NcclOptions nccl_options(const CudaChoice& choice) { return {.kernels = wish_of(choice)}; }
+cuda::NcclOptions nccl_options(const CudaChoice& choice) {
+  cuda::NcclOptions options{.kernels = wish_of(choice)};
+  if (choice.ctas > 0) options.max_ctas = choice.ctas;
+  return options;
+}
 
 #else
 

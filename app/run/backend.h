@@ -48,6 +48,7 @@ struct CudaChoice {
   KernelName forward_kernel, backward_kernel;
   int gpus = 0;     // that share the ranks of --backend cuda; 0: one
   int stamped = 0;  // multiprocessors on which the forward kernel stamps what it does
+  int ctas = 0;     // of a transfer over NCCL; 0: the default
 };
 
 using Runner = std::function<RingRun(const Problem&, RowSource&, const Progress&)>;

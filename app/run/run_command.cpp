@@ -103,6 +103,12 @@ void add_ring(CommandFlags& flags, RunOptions& run) {
                "of --backend cuda: deal the ranks over N GPUs, blocks moved by copy engines (1)", 1,
                64)
       .needs(in_one_process);
+  flags
+      .integer("--nccl-ctas", run.cuda.ctas,
+               "of --backend nccl: the multiprocessors that a transfer may take, and that kernels "
+               "leave to it (4)",
+               1, 32)
+      .needs("--backend nccl");
   add_world_size(flags, run.world_size, kDefaultWorldSize);
   flags.value(
       "--scheme", scheme_names(),

@@ -96,6 +96,7 @@ class RunOptions(Problem, total=False):
     kernel_trace: int
     record_tile: str  # "2:1": of rank 2 at step 1
     gpus: int
+    nccl_ctas: int
     kv_buffers: int
     write_partition: PathLike
     trace: PathLike
