@@ -37,14 +37,14 @@ void lesson_26(Page& page) {
       "TFLOP/s", steps[1].tflops);
   Table ladder({"kernel", "idea", "TFLOP/s", "times the one before"});
   Drawing speeds;
-  double before = 0;
+  double last = 0;
   for (const Step& step : steps) {
     const auto number = [](double x) { return fixed(x, x < 100 ? 1 : 0); };
     ladder.row("`" + std::string(step.kernel) + "`", step.idea, number(step.tflops),
-               before == 0 ? Cell("") : fixed(step.tflops / before, 1));
+               last == 0 ? Cell("") : fixed(step.tflops / last, 1));
     speeds.strip(step.kernel, {{0, step.tflops / steps.back().tflops, step.tflops < 100 ? 0 : 1}},
                  number(step.tflops).kept);
-    before = step.tflops;
+    last = step.tflops;
   }
   page.table(ladder);
   page.picture("ladder.svg", "TFLOP/s. Without tensor cores a kernel is hardly seen", speeds);
