@@ -118,8 +118,8 @@ std::string sentence_of(const RecordedTile& tile, const TileSteps& steps, const 
     case kMask:
       return fmt::format(
           "{}The mask, {}, makes a score -inf where the query may not attend the key{}.",
-          run.softcap > 0
-              ? fmt::format("The softcap makes {0} tanh(s / {0}) of a score s. ", run.softcap)
+          run.softcap
+              ? fmt::format("The softcap makes {0} tanh(s / {0}) of a score s. ", *run.softcap)
               : "",
           run.mask, std::isfinite(lowest) ? ", which it may everywhere here" : "");
     case kNewMax:
