@@ -44,7 +44,7 @@ class ThreadHop : public PendingOperation {
       for (const Completion& earlier : before)
         if (earlier != nullptr && earlier.get() != this && !earlier->done())
           return earlier->awaited();
-      return {rank_, exchange_.step};
+      lock.lock();  // it is its turn, unless the run has failed before that
     }
     const int n = ring_.world_size();
     if (!received_) return {exchange_.sender(rank_, n), exchange_.step};
