@@ -33,9 +33,9 @@ Weighted weighted(const Weights& p, const Weights& scores, const Weights& values
           std::max((p * (scores + s - 2 * p * scores) * values).sum(), 0.0)};
 }
 
-// Return the error of a weighted sum of values.
-double error_of(const Weighted& sum, double score_size, double growth) {
-  return kUnit * growth * sum.values +
+// Return the error of a weighted sum of values, each product of which may be off by `least`.
+double error_of(const Weighted& sum, double score_size, double growth, double least, Index count) {
+  return kUnit * growth * sum.values + least * static_cast<double>(count) +
          std::min(2 * kUnit * score_size * sum.shift, kMostShift * sum.terms);
 }
 
@@ -68,8 +68,8 @@ void RowBounder::forward(Index i, const WeightRow& row, double lse, Index at,
   const Weights p(row.p, row.count), values = part_of(v_.most, row);
   const double score_size = size_of_scores(i);
   const Weighted sum = weighted(p, part_of(k_.norm, row), values);
-  bounds.out.f32[at] = error_of(sum, score_size, growth_) + kSmallestWeight * values.sum() +
-                       kSmallest * static_cast<double>(row.count);
+  bounds.out.f32[at] =
+      error_of(sum, score_size, growth_, kSmallest, row.count) + kSmallestWeight * values.sum();
   bounds.out.terms[at] = sum.terms;
   bounds.lse.f32[at] =
       std::isfinite(lse) ? kUnit * (growth_ + 4 * score_size * sum.scores + 2 * std::abs(lse)) : 0;
@@ -84,7 +84,7 @@ void RowBounder::backward(Index i, const WeightRow& row, double lse, const RowSi
                 v_norm = part_of(v_.norm, row);
   const double score_size = size_of_scores(i), dout_norm = dout.norm[i];
   const Weighted sum = weighted(p, k_norm, v_norm);
-  const double delta_error = error_of(sum, score_size, growth_);
+  const double delta_error = error_of(sum, score_size, growth_, dot_growth_ * kSmallest, row.count);
   const double common = score_size * sum.scores + (std::isfinite(lse) ? std::abs(lse) : 0);
 
   // Errors of the weights as shares of them, of dS, and of its products below f32.
@@ -104,7 +104,7 @@ void RowBounder::backward(Index i, const WeightRow& row, double lse, const RowSi
   const auto at_keys = [&](std::vector<double>& values) {
     return KeySums(values.data() + keys + row.first, row.count);
   };
-  at_keys(bounds.dk.f32) += error * q_.most[i] + kSmallest;
+  at_keys(bounds.dk.f32) += error * q_.most[i] + kSmallest * (1 + ds.abs());  // of scaled queries
   at_keys(bounds.dk.terms) += (scale_ * q_.most[i] * terms).square();
   at_keys(bounds.dv.f32) += (w * p + kSmallestWeight) * dout.most[i] + kSmallest;
   at_keys(bounds.dv.terms) += (p * dout.most[i]).square();
@@ -120,7 +120,8 @@ void RowBounder::sink(Index i, const WeightRow& row, double weight, double lse,
   const double share = kUnit * growth_ + std::min(2 * kUnit * common, kMostShift);
   bound.f32[at] +=
       weight *
-          (dout.norm[i] * (kUnit * dot_growth_ * sum.values + error_of(sum, score_size, growth_)) +
+          (dout.norm[i] * (kUnit * dot_growth_ * sum.values +
+                           error_of(sum, score_size, growth_, dot_growth_ * kSmallest, row.count)) +
            share * std::abs(delta)) +
       kSmallest;
   bound.terms[at] += std::pow(weight * (2 * std::abs(delta) + delta_norm), 2);

@@ -215,6 +215,23 @@ TEST(Blockwise, CappedScoresMayOverflow) {
     }
 }
 
+// The smallest numbers have few digits: of V, and dP - delta then has none, and of scaled queries.
+TEST(Blockwise, SmallestNumbersStayWithinTheirBounds) {
+  const AttentionShape shape{1, 1, 1, 40, 4};
+  const Mask mask{.seqlen = 40, .causal = true};
+  for (const auto& [q, k, v, dout] :
+       {std::array{1.0f, 1e-20f, 1e-44f, 1e29f}, std::array{1e-43f, 1.0f, 1e20f, 1.0f}}) {
+    Tensors<float> in = random_tensors(shape, 36);
+    for (float& x : in.q) x *= q;
+    for (float& x : in.k) x *= k;
+    for (float& x : in.v) x *= v;
+    for (float& x : in.dout) x *= dout;
+    expect_within_bounds(
+        run_blockwise(shape, DType::f32, mask, 0.3, in, parts_of(40, 40), parts_of(40, 25)),
+        naive_with_bounds(shape, mask, 0.3f, in), shape, DType::f32);
+  }
+}
+
 // Units are powers of two, so where nothing overflowed no digit changes.
 TEST(Blockwise, LargeValuesKeepTheirDigits) {
   const AttentionShape shape{1, 2, 1, 90, 64};
