@@ -137,8 +137,8 @@ class Results(dict):
         return self.part(name).get("detail", "")
 
     def figure(self, name):
-        (value,) = (one["value"] for one in self["figures"] if one["name"] == name)
-        return value
+        """Return a figure's value; two parts may report the same figure."""
+        return next(one["value"] for one in self["figures"] if one["name"] == name)
 
     def passes(self, number):
         """Return whether a kernel passed; None if nothing is said of it."""
