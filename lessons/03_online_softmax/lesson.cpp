@@ -32,12 +32,11 @@ void lesson_03(Page& page) {
   //
   //     exp(score - 5) = exp(score - 3) exp(3 - 5)
   //
-  // Every old term is multiplied by the same factor, and so are both sums. The old m is
-  // the unit that the sums are measured in, and the factor changes the unit. The *carried state* is m,
-  // l and out_accum. The function `carry_on` carries it on by one step; the exercise asks you to write
-  // it. A key with the score -inf counts for nothing (masks will use that), and -inf - -inf, which is
-  // NaN, must never be formed. In the code row_max is m, and row_sum is l. Here is the example, two
-  // keys at a time:
+  // Every old term is multiplied by the same factor, and so are both sums. The old m is the unit that the sums are
+  // measured in, and the factor changes the unit. The *carried state* is m, l and out_accum. The function `carry_on`
+  // carries it on by one step; the exercise asks you to write it. A key with the score -inf counts for nothing (masks
+  // will use that), and -inf - -inf, which is NaN, must never be formed. In the code row_max is m, and row_sum is l.
+  // Here is the example, two keys at a time:
   RowState<double> row;  // m = -inf, l = 0: no keys yet
   std::vector<double> out_accum = {0};
   const std::span<const double> all(scores);
@@ -77,15 +76,13 @@ void lesson_03(Page& page) {
   for (int j = 0; j < 4; ++j) at_once += weights[j] * values[j];
   page.value("at once", fixed(at_once, 3));
 
-  // The viewer goes through such a step with the numbers of a run, from Q to out. Record one by
-  // `./ringscope run --random --mask causal --partition striped --record-tile 2:1 --trace tile.json`, then look at it by
-  // `./ringscope view tile.json --panel tile`, with the keys `>` and `<`.
+  // The viewer shows such a step with the numbers of a run: `./ringscope view tile.json --panel tile`, keys `>` and `<`, after
+  // `./ringscope run --random --mask causal --partition striped --record-tile 2:1 --trace tile.json`.
 
   // ## Merge
   //
-  // There is another way. Suppose two ranks have each seen half of the keys, and neither has the
-  // other's state. The two states can still become one: both are brought to the larger m, and
-  // added. That is the *merge*.
+  // There is another way. Suppose two ranks have each seen half of the keys, and neither has the other's state. The
+  // two states can still become one: both are brought to the larger m, and added. That is the *merge*.
   page.picture("merge.svg", "Two states become one: each is multiplied by its factor, then added");
   page.region("core/attention/online_softmax.h", "merge");
 
@@ -160,8 +157,7 @@ void lesson_03(Page& page) {
   }
   page.table(errors);
 
-  // The size of the pieces hardly matters, so they may be chosen to fit a cache, or lie on
-  // different machines.
+  // The size of the pieces hardly matters, so they may be chosen to fit a cache, or lie on different machines.
   //
   // ## On paper
   page.predict("Outputs 10 and 30 with lse 0 and ln 3: what is their merge?", "",
