@@ -583,18 +583,19 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
       release(shared.own_empty);
       // Heads of a group that have items of their own add to dK and dV in turn.
       int* const turn =
-          workspace.head_turns + (work.own_matrix * tiles_for(rows_k, kKeys) + work.tile);
+          workspace.head_turns(step.shape) + work.own_matrix * tiles_for(rows_k, kKeys) + work.tile;
+      const int head = work.first_matrix % (step.shape.heads / step.shape.heads_kv);
       if constexpr (Config::Plan::by_head) {
-        if (threadIdx.x % 32 == 0) ptx::await_memory_turn(turn, work.head);
+        if (threadIdx.x % 32 == 0) ptx::await_memory_turn(turn, head);
         __syncwarp();
       }
       const std::int64_t begin = std::int64_t{work.own_matrix} * rows_k;
       rows.store(step.dk + begin * Config::kHeadDim, rows.dk, rows_k,
-                 Config::factor_of_sums(step.softmax_scale), work.head);
-      rows.store(step.dv + begin * Config::kValueDim, rows.dv, rows_k, 1.0f, work.head);
+                 Config::factor_of_sums(step.softmax_scale), head);
+      rows.store(step.dv + begin * Config::kValueDim, rows.dv, rows_k, 1.0f, head);
       if constexpr (Config::Plan::by_head) {
         ptx::named_barrier_sync(kMeeting, Config::kConsumers * kWarpgroupThreads);
-        if (threadIdx.x == kWarpgroupThreads) ptx::pass_memory_turn(turn, work.head + 1);
+        if (threadIdx.x == kWarpgroupThreads) ptx::pass_memory_turn(turn, head + 1);
       }
       stamps.end(KernelPart::epilogue);
     });
@@ -624,8 +625,14 @@ void launch_instance(const BackwardStep& step, DType dtype, cudaStream_t stream,
         RINGSCOPE_CUDA(cudaMemsetAsync(step.dq, 0, values * sizeof(float), stream));
         launched.first = false;
       }
-      const auto workspace = prepared_workspace<kQueries>(
-          launched, stream, Config::factor_of_ds(step.softmax_scale), OfPlan::by_head);
+      const auto workspace =
+          prepared_workspace<kQueries>(launched, stream, Config::factor_of_ds(step.softmax_scale));
+      if constexpr (OfPlan::by_head) {
+        const auto turns =
+            std::size_t{1} * shape.batch * shape.heads_kv * tiles_for(shape.rows_k, kKeys);
+        RINGSCOPE_CUDA(
+            cudaMemsetAsync(workspace.head_turns(shape), 0, turns * sizeof(int), stream));
+      }
       Maps maps;
       for (int i = 0; i < 2; ++i) {
         const auto map_of = [&](const BackwardSide& side, int rows) {

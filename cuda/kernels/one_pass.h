@@ -44,7 +44,6 @@ struct OnePassItem {
   int first_store;                // of the visiting tiles from here on dQ is stored, not added to
   int first_matrix, last_matrix;  // of queries, batch * heads + head
   int own_matrix;                 // batch * heads_kv + head
-  int head;                       // with kByHead, of its group; 0
 
   // Return the (batch, head)s that have items.
   static __host__ __device__ __forceinline__ unsigned matrices_of(const StepShape& shape) {
@@ -61,19 +60,23 @@ struct OnePassItem {
     const unsigned first = item / (tiles * at_once) * at_once, after = item - first * tiles;
     const unsigned left = matrices_of(shape) - first;
     const unsigned matrices = left < at_once ? left : at_once;
-    const int group = shape.heads / shape.heads_kv;
     tile = static_cast<int>(after / matrices);
-    const int matrix = static_cast<int>(first + after % matrices);
-    own_matrix = kByHead ? matrix / group : matrix;
-    head = kByHead ? matrix % group : 0;
-    first_matrix = own_matrix * group + head;
-    last_matrix = first_matrix + (kByHead ? 1 : group);
+    own_matrix = static_cast<int>(first + after % matrices);
     own = RowTile::at(tile, kOnePassKeys, shape.rows_k, step.allowed_queries);
     first_tile = own.first_visitor(kQueries);
     last_tile = own.last_visitor(kQueries);
     // Keys that no query meets still stand between others, and may have a turn at one tile.
     const int end = tiles_for(own.needed.last, kQueries);
     last_turn = end > last_tile ? end : last_tile;
+    const int group = shape.heads / shape.heads_kv;
+    if constexpr (kByHead) {
+      first_matrix = own_matrix;
+      last_matrix = first_matrix + 1;
+      own_matrix /= group;
+    } else {
+      first_matrix = own_matrix * group;
+      last_matrix = first_matrix + group;
+    }
     first_store = last_tile;
     if (step.first) first_store = first_tile_without_visitor_before(step);
   }
@@ -137,7 +140,6 @@ struct OnePassWorkspace {
   float (*notes)[2][kQueries];  // [batch * heads, tiles of queries]: units and deltas
   int* turns;                   // likewise: the key tile whose dQ comes next
   unsigned at_once;             // matrices_at_once
-  int* head_turns;  // [batch * heads_kv, tiles of keys]: the head whose dK and dV come next
 
   OnePassWorkspace(const BackwardStep& step, unsigned blocks)
       : at_once(matrices_at_once(step.shape, blocks)) {
@@ -147,7 +149,11 @@ struct OnePassWorkspace {
     taken = reinterpret_cast<unsigned long long*>(bytes);
     notes = reinterpret_cast<float(*)[2][kQueries]>(bytes + 16);
     turns = reinterpret_cast<int*>(notes + tiles);
-    head_turns = turns + tiles;
+  }
+  // Return where heads of a group take turns, after all else: [batch * heads_kv, tiles of keys], the head
+  // whose dK and dV come next.
+  __host__ __device__ int* head_turns(const StepShape& shape) const {
+    return turns + std::int64_t{shape.batch} * shape.heads * tiles_for(shape.rows_q, kQueries);
   }
 
   // Return the number of the item that the calling block does next.
@@ -161,15 +167,9 @@ struct OnePassWorkspace {
 // least one block.
 template <int kQueries>
 __global__ void prepare(const BackwardStep step, const OnePassWorkspace<kQueries> workspace,
-                        const float delta_factor, const bool by_head) {
+                        const float delta_factor) {
+  if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) *workspace.taken = 0;
   const StepShape& shape = step.shape;
-  if (blockIdx.x == 0 && blockIdx.y == 0) {
-    if (threadIdx.x == 0) *workspace.taken = 0;
-    const int turns = shape.batch * shape.heads_kv * tiles_for(shape.rows_k, kOnePassKeys);
-    if (by_head)
-      for (int i = static_cast<int>(threadIdx.x); i < turns; i += kQueries)
-        workspace.head_turns[i] = 0;
-  }
   if (shape.rows_q == 0) return;
   const auto [tile, head] = TileAndHead::of(blockIdx.x, shape.heads);
   const std::int64_t matrix = std::int64_t{blockIdx.y} * shape.heads + head;
@@ -193,12 +193,12 @@ __global__ void prepare(const BackwardStep step, const OnePassWorkspace<kQueries
 // Enqueue that, and return the workspace.
 template <int kQueries>
 OnePassWorkspace<kQueries> prepared_workspace(const BackwardStep& step, cudaStream_t stream,
-                                              float delta_factor = 1, bool by_head = false) {
+                                              float delta_factor = 1) {
   const StepShape& shape = step.shape;
   const OnePassWorkspace<kQueries> workspace(step, static_cast<unsigned>(multiprocessors()));
   dim3 grid = TileAndHead::grid(tiles_for(shape.rows_q, kQueries), shape.heads, shape.batch);
   if (shape.rows_q == 0) grid = dim3(1);
-  launch(prepare<kQueries>, {grid, dim3(kQueries)}, stream, step, workspace, delta_factor, by_head);
+  launch(prepare<kQueries>, {grid, dim3(kQueries)}, stream, step, workspace, delta_factor);
   return workspace;
 }
 
