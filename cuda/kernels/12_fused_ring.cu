@@ -24,8 +24,8 @@
 
 #include "cuda/base/launch.h"
 #include "cuda/kernels/fused_ring.h"
-#include "cuda/kernels/hopper_tile.h"
 #include "cuda/kernels/kernel_table.h"
+#include "cuda/kernels/overlapped_tile.h"
 #include "cuda/kernels/persistent_schedule.h"
 #include "cuda/ptx/handover.h"
 #include "cuda/ptx/registers.h"
@@ -71,19 +71,6 @@ struct FusedStorage {
   std::uint16_t costs[kMaxFusedTiles];  // key tiles of each row tile, at all steps
   std::uint16_t order[kMaxFusedTiles];  // row tiles, longest first
 };
-
-// Named barriers, as in step 07.
-constexpr int kTurn = 1, kOwn = 4;
-
-template <class Config>
-__device__ __forceinline__ void await_turn(int consumer) {
-  ptx::named_barrier_sync(kTurn + consumer, 2 * kWarpgroupThreads);
-}
-template <class Config>
-__device__ __forceinline__ void pass_turn(int consumer) {
-  const int next = consumer + 1 == Config::kConsumers ? 0 : consumer + 1;
-  ptx::named_barrier_arrive(kTurn + next, 2 * kWarpgroupThreads);
-}
 
 __device__ __forceinline__ FusedStep step_of(const FusedRing& ring, int rank, int number) {
   const FusedRank& mine = ring.ranks[rank];
@@ -250,6 +237,7 @@ __device__ __forceinline__ void consume(FusedStorage<Config>& storage, const Fus
   HopperStorage<Config>& shared = storage.tiles;
   StagePlace<Config::kStages> at;
   std::uint32_t q_parity = 0;
+  Stamps<> stamps;
   HopperRows<Config> rows(shared, consumer);
   if (consumer == Config::kConsumers - 1) pass_turn<Config>(consumer);  // the first may begin
   for_each_item<Config>(
@@ -261,62 +249,8 @@ __device__ __forceinline__ void consume(FusedStorage<Config>& storage, const Fus
         rows.begin(step, batch, head, tile.first + consumer * kWarpgroupRows);
         if (tile.key_tiles() == 0) return rows.end(step);
 
-        const auto mask_and_softmax = [&](int key_tile) {
-          const int key = key_tile * Config::kKeys;
-          if (!tile.is_full(key, key + Config::kKeys)) rows.mask(step, key);
-          rows.softmax(exponent_scale);
-        };
-        const auto await_next_k = [&](int key_tile) {
-          if (key_tile + 1 == tile.last_tile) return;
-          const StagePlace<Config::kStages> next = at.next();
-          ptx::barrier_wait(shared.k_full[next.stage], next.parity);
-        };
-
-        ptx::barrier_wait(shared.q_full, q_parity);
-        q_parity ^= 1;
-        if (step.softmax_scale < 0) negate_q(shared, consumer, kOwn + consumer);
-        ptx::barrier_wait(shared.k_full[at.stage], at.parity);
-        ptx::wgmma_fence();
-        rows.start_scores(shared.k[at.stage]);
-        ptx::wgmma_wait<0>();
-        finish(rows.s);
-        release(shared.k_empty[at.stage]);
-        mask_and_softmax(tile.first_tile);
-        await_next_k(tile.first_tile);
-        rows.rescale_output();
-        rows.pack_p();
-
-        for (int key_tile = tile.first_tile + 1; key_tile < tile.last_tile; ++key_tile) {
-          const StagePlace<Config::kStages> before = at;
-          at.advance();
-          await_turn<Config>(consumer);
-          ptx::wgmma_fence();
-          rows.start_scores(shared.k[at.stage]);
-          ptx::barrier_wait(shared.v_full[before.stage], before.parity);
-          ptx::wgmma_fence();
-          rows.start_output(shared.v[before.stage]);
-          pass_turn<Config>(consumer);
-          ptx::wgmma_wait<1>();
-          finish(rows.s);
-          release(shared.k_empty[at.stage]);
-          mask_and_softmax(key_tile);
-          ptx::pin(rows.s.values[0]);
-          await_next_k(key_tile);
-          ptx::wgmma_wait<0>();
-          finish(rows.o);
-          release(shared.v_empty[before.stage]);
-          rows.rescale_output();
-          rows.pack_p();
-        }
-
-        release(shared.q_empty);
-        ptx::barrier_wait(shared.v_full[at.stage], at.parity);
-        ptx::wgmma_fence();
-        rows.start_output(shared.v[at.stage]);
-        ptx::wgmma_wait<0>();
-        finish(rows.o);
-        release(shared.v_empty[at.stage]);
-        at.advance();
+        attend_tiles<true>(shared, rows, step, tile, exponent_scale, consumer, at, q_parity,
+                           stamps);
         rows.end(step);
       },
       // Both consumers have waited for all copies from the slot, so one of them speaks for the block.

@@ -11,8 +11,8 @@
 // that is defined before.
 //
 // Mutants::expect_all_found() then shows that none of them is one too many, and that the model
-// finds each that is missing. The headers that a kernel includes are not changed, but for
-// forward_rows.h and hopper_tile.h, which take part where RINGSCOPE_NUMBERED is defined before:
+// finds each that is missing. The headers that a kernel includes are not changed, but for forward_rows.h,
+// hopper_tile.h and overlapped_tile.h, which take part where RINGSCOPE_NUMBERED is defined before:
 // RINGSCOPE_NUMBERED(name) is name##InSome, so that each file has its own version of what they define.
 #pragma once
 
