@@ -74,22 +74,9 @@ struct FusedStorage {
 
 __device__ __forceinline__ FusedStep step_of(const FusedRing& ring, int rank, int number) {
   const FusedRank& mine = ring.ranks[rank];
-  const int owner = rank >= number ? rank - number : rank - number + ring.world_size;
   const int slot = slot_of(number);
-  FusedStep step;
-  step.shape = ring.shape;
-  step.shape.rows_q = mine.rows_q;
-  step.shape.rows_k = ring.ranks[owner].rows_k;
-  step.softmax_scale = ring.softmax_scale;
-  step.first = number == 0;
-  step.last = number == ring.world_size - 1;
-  step.allowed_keys = mine.allowed_keys + std::int64_t{number} * mine.rows_q;
-  step.row_max = mine.row_max;
-  step.row_sum = mine.row_sum;
-  step.out = mine.out;
-  step.lse = mine.lse;
-  step.counters = mine.counters + number;
-  step.sink_logits = ring.sink_logits;
+  FusedStep step{ring.step(rank, number)};
+  step.shape.rows_k = ring.ranks[ring.owner(rank, number)].rows_k;
   step.first_matrix = slot * ring.matrices();
   if (slot > 0) step.full = mine.full + (slot - 1) * ring.chunks();
   if (slot > 0) step.empty = mine.empty + number;

@@ -51,6 +51,30 @@ struct FusedRing {
   }
   __host__ __device__ constexpr int matrices() const { return shape.batch * shape.heads_kv; }
   __host__ __device__ constexpr int chunks() const { return matrices() * chunks_of_matrix(); }
+
+  // Return whose block a rank attends at ring step `number`.
+  __host__ __device__ constexpr int owner(int rank, int number) const {
+    return rank >= number ? rank - number : rank - number + world_size;
+  }
+  // Return the arguments of that step, but for K and V. rows_k is that of a slot.
+  __host__ __device__ ForwardStep step(int rank, int number) const {
+    const FusedRank& mine = ranks[rank];
+    ForwardStep step;
+    step.shape = shape;
+    step.shape.rows_q = mine.rows_q;
+    step.softmax_scale = softmax_scale;
+    step.first = number == 0;
+    step.last = number == world_size - 1;
+    step.q = mine.q;
+    step.allowed_keys = mine.allowed_keys + std::int64_t{number} * mine.rows_q;
+    step.row_max = mine.row_max;
+    step.row_sum = mine.row_sum;
+    step.out = mine.out;
+    step.lse = mine.lse;
+    step.counters = mine.counters + number;
+    step.sink_logits = sink_logits;
+    return step;
+  }
 };
 
 // Enqueue the launch of world_size * blocks blocks, which the device must be able to run at once. All of

@@ -169,26 +169,12 @@ void FusedRun::launch(cudaStream_t stream, decltype(launch_fused_ring)* by) {
 void FusedRun::launch_steps(const Kernel& kernel, cudaStream_t stream) const {
   clear(stream);
   for (int rank = 0; rank < ring_.world_size; ++rank) {
-    const FusedRank& its = ring_.ranks[rank];
-    if (its.rows_q == 0) continue;
+    if (ring_.ranks[rank].rows_q == 0) continue;
     for (int number = 0; number < ring_.world_size; ++number) {
-      const FusedRank& owner = ring_.ranks[(rank - number + ring_.world_size) % ring_.world_size];
-      ForwardStep step;
-      step.shape = ring_.shape;
-      step.shape.rows_q = its.rows_q;
-      step.softmax_scale = ring_.softmax_scale;
-      step.first = number == 0;
-      step.last = number == ring_.world_size - 1;
-      step.q = its.q;
+      const FusedRank& owner = ring_.ranks[ring_.owner(rank, number)];
+      ForwardStep step = ring_.step(rank, number);
       step.k = owner.k;
       step.v = owner.v;
-      step.allowed_keys = its.allowed_keys + Index{number} * its.rows_q;
-      step.row_max = its.row_max;
-      step.row_sum = its.row_sum;
-      step.out = its.out;
-      step.lse = its.lse;
-      step.counters = its.counters + number;
-      step.sink_logits = ring_.sink_logits;
       kernel.launch(step, config_.dtype, 0, stream);
     }
   }
