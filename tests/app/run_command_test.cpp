@@ -12,6 +12,7 @@
 #include "core/attention/naive.h"
 #include "core/base/random.h"
 #include "core/problem/mask.h"
+#include "core/threads/faulty_ring.h"
 #include "core/tools/check/mistakes.h"
 #include "tests/app/program.h"
 
@@ -126,6 +127,19 @@ TEST_F(RunCommandTest, InfiniteErrorFailsAndIsNull) {
   EXPECT_TRUE(json["verify"]["out"]["pass"].GetBool());
   EXPECT_FALSE(json["verify"]["dv"]["pass"].GetBool());
   EXPECT_TRUE(json["verify"]["dv"]["max_abs"].IsNull());
+}
+
+// No run is shorter than what a rank sleeps; with seed 0 that would be a third less.
+TEST_F(RunCommandTest, TheSeedDrawsTheJitter) {
+  Injection jitter{Fault::jitter};
+  jitter.seed = 1;
+  double slowest = 0;
+  for (int rank = 0; rank < 2; ++rank)
+    slowest = std::max(slowest, delay_before(jitter, 2, rank, Pass::forward, 0) +
+                                    delay_before(jitter, 2, rank, Pass::forward, 1));
+  const auto json =
+      run_for_json("run --random --seed 1 --seqlen 64 --head-dim 4 --world-size 2 --inject jitter");
+  EXPECT_GE(json["wall_s"].GetDouble(), slowest);
 }
 
 TEST_F(RunCommandTest, ScaleOfZeroIsNotTheDefault) {
