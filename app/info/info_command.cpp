@@ -63,6 +63,7 @@ int carry_out(const InfoOptions& options) {
       {"build", build_type()},
       {"cpu kernel", fmt::format("{}, {} floats wide, the width it was compiled for", vector_isa(),
                                  vector_width())},
+      {"amx", has_amx() ? "yes: bf16 is multiplied by it" : fmt::format("no: {}", why_no_amx())},
       {"cores", std::to_string(cores())},
       {"memory", fmt::format("{} {}", bytes_text(memory.bytes), memory.source)}};
   for (const Backend backend : kAllOf<Backend>)

@@ -24,6 +24,7 @@ class BlockwiseScratch {
   // Return the number of bytes that the constructor allocates.
   static Index bytes(const AttentionShape& shape, bool backward);
 
+  // Operands of AMX take the places of those that they stand for, and others that of half the values.
   Buffer<float> queries, scores, keys_transposed, values;  // values: padded rows (backward: keys)
   Buffer<float> dout, dscores, values_transposed, dkeys, dvalues;  // backward only
   // If set, it is ticked at every tile of an attended block. Stopping it ends that by RunError.

@@ -123,6 +123,15 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
   float* const scores = scratch.scores.data();
   float* const dscores = scratch.dscores.data();
   float* const keys_f32 = scratch.values.data();
+  // Scores are computed as in the forward pass, to the bit: where they are large, a row's largest one
+  // must be its row_max again.
+  const bool may_use = may_use_amx(params, q), gradients_may = may_use_amx(params, q, state);
+  const AmxRegisters registers(may_use);
+  const Index tile_rows = gradients_may ? kAmxTileRows : kTileRows;
+  static_assert(kAmxTileRows * kAmxParts <= 2 * kTileRows);  // so the parts of weights fit
+  float* const queries_as_left = keys_f32 + kTileKeys / 2 * max_of(stride, stride_v);
+  float* const dout_as_left = queries_as_left + kAmxInner * stride;
+  float* const product = dout_as_left + kAmxInner * stride_v;
   BlockStats stats;
   for (Index kv_head = 0; kv_head < params.batch * params.num_heads_kv; ++kv_head) {
     const void* k = offset_by(block.data, params.dtype, kv_head * block.rows * d);
@@ -131,44 +140,122 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
     for (Index key = 0; key < block.rows; key += kTileKeys) {
       const Interval keys{key, min_of(key + kTileKeys, block.rows)};
       if (scratch.pulse != nullptr) scratch.pulse->tick();  // even if all its tiles are empty
-      bool loaded = false, keys_finite = true;
+      bool loaded = false, keys_finite = true, scores_by_amx = false, by_amx = false;
+      AmxOperand keys_as_columns{}, values_as_columns{}, keys_as_rows{};
       scratch.dkeys.fill(0);
       scratch.dvalues.fill(0);
-      for (Index row = 0; row < q.rows; row += kTileRows) {
-        const Interval rows{row, min_of(row + kTileRows, q.rows)};
-        const TileMask mask(region, rows, keys);
+      for (Index row = 0; row < q.rows; row += tile_rows) {
+        const Interval rows{row, min_of(row + tile_rows, q.rows)};
+        const TileMask mask(region, rows, keys, column_step(may_use));
         const Interval columns = mask.vector_columns();
         for (Index g = 0; g < params.group_size(); ++g) {
           count_tile(mask, stats);
           if (mask.tile_class == TileClass::empty) continue;
           if (scratch.pulse != nullptr) scratch.pulse->tick();
           if (!loaded) {
-            load_rows_transposed(params.dtype, k, keys, d, scratch.keys_transposed.data());
-            load_rows_transposed(params.dtype, v, keys, d_v, scratch.values_transposed.data());
-            load_rows(params.dtype, k, keys, d, 1.0, keys_f32);
-            keys_finite = seen_in(keys_f32, keys.size() * stride).all_finite;
+            const bf16* const k_rows = static_cast<const bf16*>(k) + keys.first * d;
+            const bf16* const v_rows = static_cast<const bf16*>(v) + keys.first * d_v;
+            scores_by_amx = may_use && are_ordinary(k_rows, keys.size() * d) &&
+                            are_ordinary(v_rows, keys.size() * d_v);
+            by_amx = scores_by_amx && gradients_may;
+            if (scores_by_amx)
+              keys_as_columns =
+                  columns_as_right(k_rows, keys.size(), d, scratch.keys_transposed.data());
+            else
+              load_rows_transposed(params.dtype, k, keys, d, scratch.keys_transposed.data());
+            if (by_amx) {
+              values_as_columns =
+                  columns_as_right(v_rows, keys.size(), d_v, scratch.values_transposed.data());
+              keys_as_rows = rows_as_right(k_rows, keys.size(), d, keys_f32);
+            } else {
+              load_rows_transposed(params.dtype, v, keys, d_v, scratch.values_transposed.data());
+              load_rows(params.dtype, k, keys, d, 1.0, keys_f32);
+              keys_finite = seen_in(keys_f32, keys.size() * stride).all_finite;
+            }
             loaded = true;
           }
           const Index head = kv_head * params.group_size() + g;
           const void* const queries = offset_by(q.q, params.dtype, head * q.rows * d);
+          const Index first_row = head * q.rows + rows.first;
+          const double* const row_sums = state.row_sum + first_row;
+          float* const dq = state.dq + first_row * d;
+          const auto to_weights = [&](double size) {
+            for (Index i = 0; i < rows.size(); ++i) {
+              softmax_backward_row(scores + i * kTileKeys, dscores + i * kTileKeys, columns,
+                                   state.row_max[first_row + i], row_sums[i],
+                                   size * weight_unit(row_sums[i], params.seqlen),
+                                   state.delta[first_row + i], params.softcap);
+              if (row_sums[i] == 0) {
+                std::fill_n(scores + i * kTileKeys, kTileKeys, 0.0f);
+                std::fill_n(dscores + i * kTileKeys, kTileKeys, 0.0f);
+              }
+              if (!mask.has_holes()) continue;
+              fill_outside(scores + i * kTileKeys, mask, i, 0.0f);
+              fill_outside(dscores + i * kTileKeys, mask, i, 0.0f);
+            }
+          };
+          const bf16* const q_rows = static_cast<const bf16*>(q.q) + first_row * d;
+          if (scores_by_amx) {
+            amx_product(rows_as_left(q_rows, rows.size(), d, scratch.queries.data()),
+                        keys_as_columns.from_block(columns.first), Store::overwrite,
+                        scores + columns.first, kTileKeys, rows.size(), columns.size(), d);
+            scale_scores(scores, rows.size(), columns, params.softmax_scale);
+            if (params.softcap > 0)
+              cap_scores(params, queries, rows, scratch.keys_transposed.data(), columns, scores);
+          }
+          if (by_amx) {
+            const bf16* const dout_rows = static_cast<const bf16*>(q.dout) + first_row * d_v;
+            amx_product(rows_as_left(dout_rows, rows.size(), d_v, scratch.dout.data()),
+                        values_as_columns.from_block(columns.first), Store::overwrite,
+                        dscores + columns.first, kTileKeys, rows.size(), columns.size(), d_v);
+            to_weights(1 / kAmxUnit);
+            // Rows are an inner dimension now: pairs of them, and then nothing.
+            const auto split_pairs = [&](float* tile) {
+              if (rows.size() % 2 != 0)
+                std::fill_n(tile + rows.size() * kTileKeys, kTileKeys, 0.0f);
+              for (Index pair = ceil_div(rows.size(), 2) - 1; pair >= 0; --pair)
+                split_rows(tile + 2 * pair * kTileKeys, kTileKeys, columns,
+                           scores + kAmxParts * pair * kTileKeys);
+            };
+            const AmxOperand weights =
+                weights_as_right(scores, kTileKeys).from_block(columns.first);
+            split_pairs(scores);
+            const Index split = kAmxParts * ceil_div(rows.size(), 2);
+            std::fill(scores + split * kTileKeys, scores + kTileRows * kTileKeys, 0.0f);
+            amx_product(columns_as_left(dout_rows, rows.size(), d_v, dout_as_left), weights,
+                        Store::accumulate, scratch.dvalues.data() + columns.first, kTileKeys, d_v,
+                        columns.size(), rows.size());
+            split_pairs(dscores);
+            amx_product(columns_as_left(q_rows, rows.size(), d, queries_as_left), weights,
+                        Store::accumulate, scratch.dkeys.data() + columns.first, kTileKeys, d,
+                        columns.size(), rows.size());
+            for (Index i = rows.size() - 1; i >= 0; --i)
+              split_row(dscores + i * kTileKeys, columns, 1,
+                        dscores + i * words_of_weights(kTileKeys));
+            amx_product(weights_as_left(dscores, kTileKeys).from_inner(columns.first),
+                        keys_as_rows.from_inner(columns.first), Store::overwrite, product, stride,
+                        rows.size(), d, columns.size());
+            add_amx_product(product, rows.size(), d, dq);
+            continue;
+          }
           load_rows(params.dtype, queries, rows, d, params.softmax_scale, scratch.queries.data());
           const auto load_dout = [&] {
             load_rows(params.dtype, offset_by(q.dout, params.dtype, head * q.rows * d_v), rows, d_v,
                       1.0, scratch.dout.data());
           };
           load_dout();
-          const Index first_row = head * q.rows + rows.first;
-          const double* const row_sums = state.row_sum + first_row;
           int units[kTileRows];
           const bool has_units = find_units(scratch.dout.data(), rows.size(), d_v, row_sums, units);
           if (has_units)
             scale_rows(scratch.dout.data(), stride_v, rows.size(), d_v,
                        [&](Index i) { return -units[i]; });
-          tile_product<Store::overwrite>(
-              {scratch.queries.data(), stride, 1}, scratch.keys_transposed.data() + columns.first,
-              kTileKeys, scores + columns.first, kTileKeys, rows.size(), columns.size(), d);
-          if (params.softcap > 0)
-            cap_scores(params, queries, rows, scratch.keys_transposed.data(), columns, scores);
+          if (!scores_by_amx) {
+            tile_product<Store::overwrite>(
+                {scratch.queries.data(), stride, 1}, scratch.keys_transposed.data() + columns.first,
+                kTileKeys, scores + columns.first, kTileKeys, rows.size(), columns.size(), d);
+            if (params.softcap > 0)
+              cap_scores(params, queries, rows, scratch.keys_transposed.data(), columns, scores);
+          }
           tile_product<Store::overwrite>(
               {scratch.dout.data(), stride_v, 1}, scratch.values_transposed.data() + columns.first,
               kTileKeys, dscores + columns.first, kTileKeys, rows.size(), columns.size(), d_v);
@@ -178,28 +265,18 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
               has_units || (params.softcap > 0 &&
                             !seen_in(scratch.queries.data(), rows.size() * stride).all_finite);
           if (lends) lend_to_queries(params, queries, rows, units, scratch.queries.data(), left);
-          for (Index i = 0; i < rows.size(); ++i) {
-            softmax_backward_row(scores + i * kTileKeys, dscores + i * kTileKeys, columns,
-                                 state.row_max[first_row + i], row_sums[i],
-                                 weight_unit(row_sums[i], params.seqlen),
-                                 state.delta[first_row + i], params.softcap);
-            // What a row without keys holds may be infinite, and has no weight.
+          to_weights(1);
+          // What a row without keys holds may be infinite, and has no weight.
+          for (Index i = 0; i < rows.size(); ++i)
             if (row_sums[i] == 0) {
-              std::fill_n(scores + i * kTileKeys, kTileKeys, 0.0f);
-              std::fill_n(dscores + i * kTileKeys, kTileKeys, 0.0f);
               std::fill_n(scratch.queries.data() + i * stride, stride, 0.0f);
               std::fill_n(scratch.dout.data() + i * stride_v, stride_v, 0.0f);
             }
-            if (!mask.has_holes()) continue;
-            fill_outside(scores + i * kTileKeys, mask, i, 0.0f);
-            fill_outside(dscores + i * kTileKeys, mask, i, 0.0f);
-          }
           const Interval seen = mask.columns;
           float* const p = scores + seen.first;
           float* const ds = dscores + seen.first;
           float* const dvalues = scratch.dvalues.data() + seen.first * stride_v;
           float* const dkeys = scratch.dkeys.data() + seen.first * stride;
-          float* const dq = state.dq + first_row * d;
           const bool full = mask.tile_class == TileClass::full;
           const NonFiniteTakenOut from_dout(
               scratch.dout.data(), rows.size(), d_v,
@@ -239,6 +316,14 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
       float* const dv =
           gradient.data + kv_values(params, block.rows) + (kv_head * block.rows + keys.first) * d_v;
       for (Index j = 0; j < keys.size(); ++j) {
+        if (by_amx) {  // transposed, of queries that are not scaled
+          for (Index x = 0; x < d; ++x)
+            dk[j * d + x] = static_cast<float>(scratch.dkeys.data()[x * kTileKeys + j] *
+                                               (params.softmax_scale * kAmxUnit));
+          for (Index x = 0; x < d_v; ++x)
+            dv[j * d_v + x] = scratch.dvalues.data()[x * kTileKeys + j] * kAmxUnit;
+          continue;
+        }
         std::copy_n(scratch.dkeys.data() + j * stride, d, dk + j * d);
         std::copy_n(scratch.dvalues.data() + j * stride_v, d_v, dv + j * d_v);
       }

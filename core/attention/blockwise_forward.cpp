@@ -55,9 +55,11 @@ void begin_attention(const AttentionParams& params, const QueryBlock& q,
 namespace {
 
 // Process one row of a tile: replace scores [columns) by exp(score - row_max), update row_max and
-// row_sum, and rescale `out` to the new row_max. Scores that are not allowed must be -inf.
+// row_sum, and rescale `out` to the new row_max. Scores that are not allowed must be -inf. With
+// `amx_words`, write there what split_row() makes of the weights instead.
+template <bool kForAmx>
 void softmax_row(float* scores, Interval columns, float& row_max, double& row_sum, float* out,
-                 Index head_dim) {
+                 Index head_dim, float* amx_words) {
   Vector largest = broadcast(row_max);
   for (Index j = columns.first; j < columns.last; j += kVectorWidth)
     largest = max_of(largest, load(scores + j));
@@ -68,11 +70,20 @@ void softmax_row(float* scores, Interval columns, float& row_max, double& row_su
   // If all scores so far are -inf, any finite unit gives exp(-inf) = 0 instead of NaN.
   const Vector unit = broadcast(new_max == kMinusInfinity<float> ? 0.0f : new_max);
   Vector sum{};
-  for (Index j = columns.first; j < columns.last; j += kVectorWidth) {
-    const Vector p = exp_of(load(scores + j) - unit);
-    store(scores + j, p);
-    sum += p;
-  }
+  if constexpr (kForAmx)
+    for (Index j = columns.last - kAmxInner; j >= columns.first; j -= kAmxInner) {
+      const Vector p = exp_of(load(scores + j) - unit);
+      const Vector next = exp_of(load(scores + j + kVectorWidth) - unit);
+      sum += p + next;
+      split_pair(p * (1 / kAmxUnit), next * (1 / kAmxUnit), amx_words + words_of_weights(j),
+                 kVectorWidth);
+    }
+  else
+    for (Index j = columns.first; j < columns.last; j += kVectorWidth) {
+      const Vector p = exp_of(load(scores + j) - unit);
+      store(scores + j, p);
+      sum += p;
+    }
   row_sum = row_sum * factor + sum_of_lanes(sum);
   row_max = new_max;
 }
@@ -85,7 +96,7 @@ void softmax_row(float* scores, Interval columns, float& row_max, double& row_su
     row_sum /= unit;
   else
     for (Index x = 0; x < head_dim; ++x) out[x] *= static_cast<float>(unit);
-  softmax_row(scores, columns, row_max, row_sum, out, head_dim);
+  softmax_row<false>(scores, columns, row_max, row_sum, out, head_dim, nullptr);
   for (Index j = columns.first; j < columns.last; ++j) scores[j] *= static_cast<float>(unit);
   row_sum *= unit;
 }
@@ -97,6 +108,10 @@ BlockStats attend_block(const AttentionParams& params, const Region& region, con
                         BlockwiseScratch& scratch) {
   const Index d = params.head_dim, d_v = params.value_dim(), stride = padded(d_v);
   float* const scores = scratch.scores.data();
+  float* const product = scratch.values.data() + kTileKeys / 2 * stride;
+  const bool may_use = may_use_amx(params, q);
+  const AmxRegisters registers(may_use);
+  const Index tile_rows = may_use ? kAmxTileRows : kTileRows;
   BlockStats stats;
   for (Index kv_head = 0; kv_head < params.batch * params.num_heads_kv; ++kv_head) {
     const void* k = offset_by(block.data, params.dtype, kv_head * block.rows * d);
@@ -105,44 +120,76 @@ BlockStats attend_block(const AttentionParams& params, const Region& region, con
     for (Index key = 0; key < block.rows; key += kTileKeys) {
       const Interval keys{key, min_of(key + kTileKeys, block.rows)};
       if (scratch.pulse != nullptr) scratch.pulse->tick();  // even if all its tiles are empty
-      bool loaded = false;
+      bool loaded = false, by_amx = false;
       SeenValues values_seen;
-      for (Index row = 0; row < q.rows; row += kTileRows) {
-        const Interval rows{row, min_of(row + kTileRows, q.rows)};
-        const TileMask mask(region, rows, keys);
+      AmxOperand amx_keys{}, amx_values{};
+      for (Index row = 0; row < q.rows; row += tile_rows) {
+        const Interval rows{row, min_of(row + tile_rows, q.rows)};
+        const TileMask mask(region, rows, keys, column_step(may_use));
         const Interval columns = mask.vector_columns();
         for (Index g = 0; g < params.group_size(); ++g) {
           count_tile(mask, stats);
           if (mask.tile_class == TileClass::empty) continue;
           if (scratch.pulse != nullptr) scratch.pulse->tick();
           if (!loaded) {
-            load_rows_transposed(params.dtype, k, keys, d, scratch.keys_transposed.data());
-            load_rows(params.dtype, v, keys, d_v, 1.0, scratch.values.data());
-            values_seen = seen_in(scratch.values.data(), keys.size() * stride);
+            const bf16* const k_rows = static_cast<const bf16*>(k) + keys.first * d;
+            const bf16* const v_rows = static_cast<const bf16*>(v) + keys.first * d_v;
+            by_amx = may_use && are_ordinary(k_rows, keys.size() * d) &&
+                     are_ordinary(v_rows, keys.size() * d_v);
+            if (by_amx) {
+              amx_keys = columns_as_right(k_rows, keys.size(), d, scratch.keys_transposed.data());
+              amx_values = rows_as_right(v_rows, keys.size(), d_v, scratch.values.data());
+            } else {
+              load_rows_transposed(params.dtype, k, keys, d, scratch.keys_transposed.data());
+              load_rows(params.dtype, v, keys, d_v, 1.0, scratch.values.data());
+              values_seen = seen_in(scratch.values.data(), keys.size() * stride);
+            }
             loaded = true;
           }
           // Like kv_head, `head` counts through the batch, so this is b * num_heads + h.
           const Index head = kv_head * params.group_size() + g;
           const void* const queries = offset_by(q.q, params.dtype, head * q.rows * d);
-          load_rows(params.dtype, queries, rows, d, params.softmax_scale, scratch.queries.data());
-          tile_product<Store::overwrite>({scratch.queries.data(), padded(d), 1},
-                                         scratch.keys_transposed.data() + columns.first, kTileKeys,
-                                         scores + columns.first, kTileKeys, rows.size(),
-                                         columns.size(), d);
+          const Index first_row = head * q.rows + rows.first;
+          if (by_amx) {
+            amx_product(rows_as_left(static_cast<const bf16*>(q.q) + first_row * d, rows.size(), d,
+                                     scratch.queries.data()),
+                        amx_keys.from_block(columns.first), Store::overwrite,
+                        scores + columns.first, kTileKeys, rows.size(), columns.size(), d);
+            scale_scores(scores, rows.size(), columns, params.softmax_scale);
+          } else {
+            load_rows(params.dtype, queries, rows, d, params.softmax_scale, scratch.queries.data());
+            tile_product<Store::overwrite>({scratch.queries.data(), padded(d), 1},
+                                           scratch.keys_transposed.data() + columns.first,
+                                           kTileKeys, scores + columns.first, kTileKeys,
+                                           rows.size(), columns.size(), d);
+          }
           if (params.softcap > 0)
             cap_scores(params, queries, rows, scratch.keys_transposed.data(), columns, scores);
-          const Index first_row = head * q.rows + rows.first;
           float* const out = state.out_accum + first_row * d_v;
-          for (Index i = 0; i < rows.size(); ++i) {
+          for (Index i = rows.size() - 1; i >= 0; --i) {  // backwards for split_row()
             if (mask.has_holes())
               fill_outside(scores + i * kTileKeys, mask, i, kMinusInfinity<float>);
             float& row_max = state.row_max[first_row + i];
             double& row_sum = state.row_sum[first_row + i];
-            if (values_seen.largest >= kLargeValue || is_lowered(row_sum))
-              softmax_lowered_row(scores + i * kTileKeys, columns, lowered_weight(params.seqlen),
-                                  row_max, row_sum, out + i * d_v, d_v);
-            else
-              softmax_row(scores + i * kTileKeys, columns, row_max, row_sum, out + i * d_v, d_v);
+            float* const row_scores = scores + i * kTileKeys;
+            float* const row_out = out + i * d_v;
+            float* const words = scores + i * words_of_weights(kTileKeys);
+            if (values_seen.largest >= kLargeValue || is_lowered(row_sum)) {
+              softmax_lowered_row(row_scores, columns, lowered_weight(params.seqlen), row_max,
+                                  row_sum, row_out, d_v);
+              if (by_amx) split_row(row_scores, columns, 1 / kAmxUnit, words);
+            } else if (by_amx) {
+              softmax_row<true>(row_scores, columns, row_max, row_sum, row_out, d_v, words);
+            } else {
+              softmax_row<false>(row_scores, columns, row_max, row_sum, row_out, d_v, nullptr);
+            }
+          }
+          if (by_amx) {
+            amx_product(weights_as_left(scores, kTileKeys).from_inner(columns.first),
+                        amx_values.from_inner(columns.first), Store::overwrite, product, stride,
+                        rows.size(), d_v, columns.size());
+            add_amx_product(product, rows.size(), d_v, out);
+            continue;
           }
           const Interval seen = mask.columns;
           float* const values = scratch.values.data() + seen.first * stride;

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/attention/large_values.h"
+
 namespace ringscope {
 
 int vector_width() { return kVectorWidth; }
@@ -64,12 +66,35 @@ void load_rows_transposed(DType dtype, const void* tensor, Interval rows, Index 
       for (Index x = 0; x < head_dim; ++x) to[x * kTileKeys + r] = to_float(from[x]);
     }
     for (Index x = 0; x < head_dim; ++x)
-      for (Index r = rows.size(); r < padded(rows.size()); ++r) to[x * kTileKeys + r] = 0;
+      for (Index r = rows.size(); r < round_up(rows.size(), column_step(true)); ++r)
+        to[x * kTileKeys + r] = 0;
   });
 }
 
-TileMask::TileMask(const Region& region, Interval rows, Interval keys)
-    : tile_class(region.tile_class(rows, keys)) {
+bool may_use_amx(const AttentionParams& params, const QueryBlock& q) {
+  constexpr Index kLeastWidth = 16, kMostWidth = 1024;  // what fits into scratch, and into f32
+  const auto fits = [](Index width) { return kLeastWidth <= width && width <= kMostWidth; };
+  const bf16 scale = bf16::from_float(static_cast<float>(params.softmax_scale));
+  return params.dtype == DType::bf16 && fits(params.head_dim) && fits(params.value_dim()) &&
+         has_amx() && are_ordinary(&scale, 1) &&
+         are_ordinary(static_cast<const bf16*>(q.q), query_values(params, q.rows));
+}
+
+bool may_use_amx(const AttentionParams& params, const QueryBlock& q, const BackwardState& state) {
+  if (!may_use_amx(params, q)) return false;
+  for (Index i = 0; i < row_values(params, q.rows); ++i)
+    if (is_lowered(state.row_sum[i]) || !(std::abs(state.delta[i]) < 0x1p50f)) return false;
+  return are_ordinary(static_cast<const bf16*>(q.dout), out_values(params, q.rows));
+}
+
+void add_amx_product(const float* product, Index rows, Index width, float* to) {
+  for (Index i = 0; i < rows; ++i)
+    for (Index x = 0; x < width; ++x)
+      to[i * width + x] += product[i * padded(width) + x] * kAmxUnit;
+}
+
+TileMask::TileMask(const Region& region, Interval rows, Interval keys, Index step)
+    : tile_class(region.tile_class(rows, keys)), column_step(step) {
   if (tile_class == TileClass::empty) return;
   if (tile_class == TileClass::full) {
     columns = {0, keys.size()};

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/attention/amx.h"
 #include "core/attention/blockwise.h"
 #include "core/attention/tile_product.h"
 
@@ -18,7 +19,7 @@ inline Index padded(Index columns) { return round_up(columns, kVectorWidth); }
 void load_rows(DType dtype, const void* tensor, Interval rows, Index head_dim, double scale,
                float* to);
 
-// Do the same transposed: to[x * kTileKeys + row], padded with zeros to whole vectors of rows.
+// Do the same transposed: to[x * kTileKeys + row], padded with zeros to whole column_step() rows.
 void load_rows_transposed(DType dtype, const void* tensor, Interval rows, Index head_dim,
                           float* to);
 
@@ -28,6 +29,24 @@ struct SeenValues {
   float largest = 0;  // magnitude of the finite ones
 };
 SeenValues seen_in(const float* tile, Index values);
+
+// Return whether a call with these queries may multiply by AMX where K and V are ordinary, too.
+bool may_use_amx(const AttentionParams& params, const QueryBlock& q);
+// Return whether its gradients may be products by AMX, too.
+bool may_use_amx(const AttentionParams& params, const QueryBlock& q, const BackwardState& state);
+
+// Multiply the scores of a tile's rows by a factor.
+inline void scale_scores(float* scores, Index rows, Interval columns, double factor) {
+  for (Index i = 0; i < rows; ++i, scores += kTileKeys)
+    for (Index j = columns.first; j < columns.last; j += kVectorWidth)
+      store(scores + j, load(scores + j) * static_cast<float>(factor));
+}
+
+// Add a product of weights (amx.h) to `to`, whose rows have `width` values.
+void add_amx_product(const float* product, Index rows, Index width, float* to);
+
+// Return what the computed columns of a tile are rounded up to.
+inline Index column_step(bool may_use_amx) { return may_use_amx ? kAmxInner : kVectorWidth; }
 
 // Return the address of value number `values` of a tensor.
 inline const void* offset_by(const void* tensor, DType dtype, Index values) {
@@ -44,7 +63,9 @@ struct TileMask {
   std::vector<std::pair<Index, Interval>> gaps;  // row, keys; ascending
   Index pairs = 0;
 
-  TileMask(const Region& region, Interval rows, Interval keys);
+  Index column_step;
+
+  TileMask(const Region& region, Interval rows, Interval keys, Index step = kVectorWidth);
 
   // Return whether row i of the tile may attend key j of it.
   bool allows(Index i, Index j) const {
@@ -56,14 +77,15 @@ struct TileMask {
 
   // Return whether some pair in the computed columns (vector_columns()) is not allowed.
   bool has_holes() const { return tile_class == TileClass::partial || vector_columns() != columns; }
-  // Return `columns`, widened to whole vectors.
+  // Return `columns`, widened to whole steps.
   Interval vector_columns() const {
-    return {columns.first / kVectorWidth * kVectorWidth, padded(columns.last)};
+    return {columns.first / column_step * column_step, round_up(columns.last, column_step)};
   }
 };
 
 // Replace a tile's scores by those that a softcap leaves of them. Those that overflowed f32, of which
 // the cap leaves a number, are computed again in f64, from the head's queries `q` as they are stored.
+// Those of AMX never do.
 void cap_scores(const AttentionParams& params, const void* q, Interval rows,
                 const float* keys_transposed, Interval columns, float* scores);
 

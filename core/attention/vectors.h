@@ -12,6 +12,11 @@ int vector_width();
 // Return the name of the instructions that work on vectors: "AVX-512", "AVX2", "AVX", "SSE" or "NEON".
 const char* vector_isa();
 
+// Return why this process may not multiply bf16 by AMX (amx.h), or "" if it may. The environment, the
+// processor and the kernel are asked once.
+const char* why_no_amx();
+inline bool has_amx() { return *why_no_amx() == '\0'; }
+
 // Whether a product replaces what is there or is added to it.
 enum class Store { overwrite, accumulate };
 

@@ -153,10 +153,21 @@ TEST_F(RunCommandTest, ScaleOfZeroIsNotTheDefault) {
 TEST_F(RunCommandTest, InfoSaysWhatThereIs) {
   const std::string text = run_well("info");
   const auto json = run_for_json("info");
-  for (const char* key : {"version", "compiler", "backend_cpu", "cores", "dtypes"})
+  for (const char* key : {"version", "compiler", "backend_cpu", "cores", "dtypes", "amx"})
     EXPECT_NE(text.find(json[key].GetString()), std::string::npos) << key;
   EXPECT_EQ("ringscope " + run_well("--version"),
             "ringscope " + std::string(json["version"].GetString()) + "\n");
+}
+
+// Where there is AMX, the run beside it takes it.
+TEST_F(RunCommandTest, AmxCanBeTurnedOff) {
+  const std::string off = "export RINGSCOPE_AMX=off";
+  expect_has(run_after(off, "info").out, {"no: RINGSCOPE_AMX is off"});
+  const Strings call = "run --random --dtype bf16 --seqlen 100 --backward --verify --out o.npy";
+  EXPECT_EQ(run_after(off, call).status, 0);
+  const std::string without = contents_of(path("o.npy"));
+  run_well(call);
+  EXPECT_EQ(contents_of(path("o.npy")) == without, !info_has("amx           yes"));
 }
 
 // A block that is overwritten before it has left spoils rows of every query that attends it.

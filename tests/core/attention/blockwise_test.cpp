@@ -174,7 +174,8 @@ TEST_P(BlockwiseLargeValues, AreFinite) {
        {std::array{kMost, 1.0f, 1.0f, 1.0f}, std::array{1e37f, 1.0f, 1.0f, 1.0f},
         std::array{kMost, 1e-3f, 30.0f, 1.0f}, std::array{1e30f, 1e12f, 1e-6f, 1e-6f},
         std::array{1e17f, 1e21f, 1e-3f, 1e-3f}, std::array{1.0f, kMost, 1e-3f, 1e-3f},
-        std::array{kMost, 1e-3f, 1e5f, 1e5f}})
+        std::array{kMost, 1e-3f, 1e5f, 1e5f}, std::array{1e-36f, 1.0f, 1.0f, 1.0f},
+        std::array{1e-12f, 1e-14f, 1.0f, 1.0f}, std::array{1e6f, 1e6f, 1e3f, 1e-3f}})
     for (const DType dtype : {DType::f32, DType::bf16}) {
       SCOPED_TRACE(testing::Message() << "V " << v << ", dO " << dout << ", K " << k << ", Q " << q
                                       << ", " << name_of(dtype));
@@ -189,6 +190,25 @@ TEST_P(BlockwiseLargeValues, AreFinite) {
       const BlockwiseRun run = run_of(shape, dtype, mask, 0.125, in);
       expect_within_bounds(run, naive_with_bounds(shape, mask, 0.125, in), shape, dtype);
     }
+}
+
+// A score of 10^8 is rounded to 8, so a weight is right only if both passes find the same bits.
+TEST_P(BlockwiseLargeValues, HaveTheSameScoresInBothPasses) {
+  const Index keys = GetParam();
+  const AttentionShape shape{1, 2, 1, 90, 64};
+  const Mask mask{.seqlen = 90, .causal = true};
+  for (const float dout : {1.0f, 1e-30f}) {
+    Tensors<float> in = random_tensors(shape, 35);
+    for (float& x : in.q) x *= 3e4f;
+    for (float& x : in.k) x *= 3e4f;
+    in.dout[0] = dout;
+    for (std::vector<float>* tensor : {&in.q, &in.k, &in.v, &in.dout})
+      for (float& x : *tensor) x = round_to(DType::bf16, x);
+    const BlockwiseRun run =
+        run_blockwise(shape, DType::bf16, mask, 0.125, in, parts_of(90, 90), parts_of(90, keys));
+    const auto oracle = naive(shape, mask, 0.125, converted<double>(in));
+    EXPECT_LE(max_abs_error(run.dv, oracle.dv), 0x1p-7 * largest_magnitude(oracle.dv)) << dout;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(KeysInAPart, BlockwiseLargeValues, testing::Values<Index>(1, 2, 50, 90));
