@@ -126,8 +126,8 @@ const MistakeFacts& facts_of(Mistake mistake) {
        "- "
        "seqlen_q + i, unless you say otherwise; look which corner your kernel's mask begins in."},
       {"softcap",
-       "Scores are capped by cap x tanh(score / cap), or should be and are not. Compare with "
-       "--softcap and without it."},
+       "Scores are capped by cap x tanh(score / cap), or should be and are not, or by another cap, "
+       "or dS lacks its slope. Compare with --softcap and without it."},
       {"index-overflow",
        "Positions wrap or end at 2^15 or 2^16. Look for 16-bit indices, and for a limit on the "
        "rows of a launch."},
