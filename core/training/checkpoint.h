@@ -37,7 +37,7 @@ struct Deal {
   PartitionKind partition = PartitionKind::zigzag;  // balances work under a causal mask
   int world_size = 1;                               // ranks that share a sequence
   Index chunks = 1;                                 // pieces that a rank cuts its rows into (Model)
-  int tensor = 1;            // ranks that share heads and MLPs (model.h)
+  int tensor = 1;                                   // ranks that share heads and MLPs (model.h)
   int data = 1;              // groups of ranks that share a batch's sequences
   DType dtype = DType::f32;  // what operands of products and of attention are rounded to
   Hops hops = Hops::all;     // what the ring sends
