@@ -332,6 +332,16 @@ TEST_F(ScreenshotTest, APanelForPrintFitsAColumn) {
   }
 }
 
+// Many ranks are rows of a heat map in print, each with its name.
+TEST_F(ScreenshotTest, EachOfManyRanksIsNamedInPrint) {
+  run({"simulate", "--gpu", "H100", "--link", "NVLink4", "--world-size", "32", "--seqlen", "4096",
+       "--trace", "a.json"});
+  view_well({"a.json", "--panel", "timeline", "--bare", "--screenshot", "o.svg"});
+  const std::string svg = contents_of(path("o.svg"));
+  for (int rank = 0; rank < 32; ++rank)
+    EXPECT_NE(svg.find(fmt::format(">rank {}<", rank)), svg.npos) << rank;
+}
+
 // The playhead goes from end to end, and every image is the picture of its moment.
 class AnimationTest : public ScreenshotTest {
  protected:
