@@ -85,6 +85,9 @@ void check_output_places(const std::vector<OutputPlace>& places,
       if (same_place(path, input))
         throw InputError(fmt::format(
             "{} '{}': the same file as the input '{}'; accepted: another file", flag, path, input));
+    if (path.ends_with(".gz"))
+      throw InputError(
+          fmt::format("{} '{}': is written unpacked; accepted: a name without .gz", flag, path));
     if (json && is_stdout(path))
       throw InputError(fmt::format(
           "{} '{}': is stdout, where --json prints; accepted: another file, or no --json", flag,

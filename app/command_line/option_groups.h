@@ -29,7 +29,8 @@ struct OutputPlace {
 void add_files_in(const std::vector<std::string>& names, std::vector<std::string>& files);
 
 // Throw InputError for a place that can't be written to, that is also another output or one of the
-// `inputs` (all files that the command reads), or that is stdout while --json uses it (`json`).
+// `inputs` (all files that the command reads), whose name is that of a packed file, or that is stdout while
+// --json uses it (`json`).
 void check_output_places(const std::vector<OutputPlace>& places,
                          const std::vector<std::string>& inputs, bool json);
 

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <limits>
 #include <random>
+#include <set>
 #include <string>
 
 #include "app/command_line/commands.h"
@@ -301,13 +302,14 @@ Finish declare_view(CommandFlags& flags) {
     if (view->csv && view->traces.size() > 1)
       contradiction("--csv", "given with several traces", "it with one");
     if (view->traces.empty()) view->examples = viewer_examples();
-    for (const auto& [flag, path] :
-         {std::pair("--csv", &view->csv), {"--perfetto", &view->perfetto}}) {
-      if (*path && (*path)->ends_with(".gz"))
-        contradiction(flag, fmt::format("'{}' given, but it is not packed", **path),
-                      "a name without .gz");
+    for (auto* const path : {&view->csv, &view->perfetto})
       if (*path == "-") *path = "/dev/stdout";
-    }
+    std::set<std::string> names;  // by which a page knows its recordings
+    for (const std::string& path : view->traces)
+      if (const std::string name = std::filesystem::path(path).filename();
+          view->html && !names.insert(name).second)
+        contradiction("--html", fmt::format("two files are called '{}'", name),
+                      "files of different names");
     if (view->screenshot) require_picture(*view->screenshot);
     if (flags.given("--step") && flags.given("--at"))
       contradiction("--at", "given with --step", "one of them");
