@@ -2,7 +2,9 @@
 
 import json
 import os
+import shutil
 import subprocess
+import tempfile
 
 PROGRAM = os.environ["RINGSCOPE"]
 
@@ -18,6 +20,19 @@ def expect_ended(ended, status, *parts):
     assert ended.stderr.startswith("ringscope: ") and ended.stderr.count("\n") == 1, ended.stderr
     for part in parts:
         assert part in ended.stderr
+
+
+def lines_of_ours(ended):
+    """Return the lines that the program said, of whatever rank; a launcher says more."""
+    return [line for line in ended.stderr.splitlines() if line.startswith("ringscope: ")]
+
+
+def expect_said_once(ended, status, *parts):
+    """Expect a job whose ranks say one line together, with all parts, and print nothing if they fail."""
+    assert ended.returncode == status and (status < 2 or ended.stdout == ""), ended
+    (line,) = lines_of_ours(ended)
+    for part in parts:
+        assert part in line
 
 
 class Program:
@@ -53,3 +68,26 @@ class Program:
         ended = self.run(command)
         expect_ended(ended, status, *parts, *(["accepted"] if status == 2 else []))
         assert ended.stdout == "" and self.files() == before
+
+    def why_no_mpi(self):
+        """Return why there can be no processes of ranks here, or nothing."""
+        if "backend mpi   yes" not in self.well("info"):
+            return "this build has no MPI"
+        return "" if shutil.which("mpirun") else "no mpirun here"
+
+    def mpirun(self, ranks, *words):
+        """Run a program in so many processes. Ranks may outnumber the cores and are bound to none, root may start them, and
+        what is left of a failed job is killed at once. (Open MPI 4 reads OMPI_MCA, Open MPI 5 and later PRTE_MCA.)"""
+        with tempfile.TemporaryDirectory(prefix="ringscope-mpi-", dir="/tmp") as folder:
+            settings = dict(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+            settings.update(OMPI_MCA_odls_base_sigkill_timeout="0", PRTE_MCA_odls_base_sigkill_timeout="0")
+            settings.update(OMPI_MCA_orte_tmpdir_base=folder, PRTE_MCA_prte_tmpdir_base=folder)
+            start = ["mpirun", "--map-by", ":OVERSUBSCRIBE", "--bind-to", "none", "-np", str(ranks)]
+            environment = {**os.environ, **settings}
+            return subprocess.run([*start, *words], cwd=self.folder, env=environment, capture_output=True, text=True)
+
+    def mpirun_apart(self, ranks, of_0, of_others):
+        """Run rank 0 with its own words, and the others, in another folder, with theirs. (The mpirun of Open MPI 5.0.7
+        crashes when it is itself given two programs.)"""
+        choice = """if [ ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} = 0 ]; then exec "${@:1:$0}"; fi; cd / && exec "${@:$0+1}\""""
+        return self.mpirun(ranks, "/bin/bash", "-c", choice, str(len(of_0)), *of_0, *of_others)
