@@ -96,48 +96,5 @@ TEST_F(GenerateCommandTest, SaysThatNobodyCanReadIt) {
   expect_ended(result, 3, {"stdout: writing failed"});
 }
 
-class GenerateOnMpiTest : public GenerateCommandTest {
- protected:
-  void SetUp() override {
-    if (const std::string why = why_no_mpi(); !why.empty()) GTEST_SKIP() << why;
-  }
-
-  // Rank 0 and the others, in another folder, with arguments of their own behind the common ones.
-  ProgramResult mpirun(const Strings& common, const Strings& of_0, const Strings& of_others) const {
-    const Strings program = Strings{RINGSCOPE_PROGRAM, "generate", "--backend", "mpi"} + common;
-    return mpirun_apart(3, program + of_0, program + of_others);
-  }
-};
-
-// The others' files are not there at all.
-TEST_F(GenerateOnMpiTest, SaysWhatThreadsSay) {
-  write_checkpoint();
-  write_text("p", "the ring turns");
-  for (const char* const partition : {"contiguous", "striped", "zigzag", "fold"}) {
-    const Strings common =
-        Strings("--checkpoint c --prompt-file p --bytes 30 --partition") + partition;
-    const ProgramResult result = mpirun(common, {}, {});
-    EXPECT_EQ(result.status, 0) << result.err;
-    EXPECT_EQ(lines_of_ours(result.err), Strings{});
-    const Strings on_threads = Strings("generate --world-size 3") + common;
-    EXPECT_EQ(result.out, run_well(on_threads));
-    const rapidjson::Document there = json_of(mpirun(common + "--json", {}, {}).out),
-                              here = run_for_json(on_threads);
-    EXPECT_TRUE(there["ranks"] == here["ranks"]) << partition;
-    for (const char* const part : {"prefill", "decode"})
-      for (const char* const sent : {"messages_sent", "bytes_sent"})
-        EXPECT_TRUE(there[part][sent] == here[part][sent])
-            << partition << ' ' << part << ' ' << sent;
-  }
-}
-
-TEST_F(GenerateOnMpiTest, WhatIsWrongIsSaidOnce) {
-  write_checkpoint();
-  const Strings good = "--checkpoint c";
-  expect_said_once(mpirun("--checkpoint none", {}, {}), 2, "--checkpoint none: No such file");
-  expect_said_once(mpirun(good, {}, "--bytes 0"), 2, "--bytes: '0' given");
-  expect_said_once(mpirun(good, "--seed 0", "--seed 3"), 3, " has --seed 3, rank 0 has --seed 0");
-}
-
 }  // namespace
 }  // namespace ringscope

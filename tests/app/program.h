@@ -69,34 +69,9 @@ inline rapidjson::Document json_of(const std::string& text) {
   return json;
 }
 
-// Lines that the program said, of whatever rank; a launcher says more.
-inline Strings lines_of_ours(const std::string& err) {
-  std::istringstream text(err);
-  Strings lines;
-  for (std::string line; std::getline(text, line);)
-    if (line.starts_with("ringscope: ")) lines.push_back(line);
-  return lines;
-}
-
-// An exit status of a job whose ranks say one line of ours together, with all `parts`, and print
-// nothing if they fail.
-inline void expect_said_once(const ProgramResult& result, int status, const Strings& parts) {
-  EXPECT_EQ(result.status, status) << result.err;
-  if (status > 1) {
-    EXPECT_EQ(result.out, "");
-  }
-  const Strings lines = lines_of_ours(result.err);
-  ASSERT_EQ(lines.size(), 1u) << result.err;
-  expect_has(lines[0], parts);
-}
-
 // Every test gets an empty folder of its own.
 class ProgramTest : public testing::Test {
  protected:
-  ~ProgramTest() override {
-    if (looks_for_no_leaks_) ::unsetenv("LSAN_OPTIONS");
-  }
-
   std::string path(const std::string& name) const { return folder_.path(name); }
 
   // Paths below the folder, to see what a run left behind.
@@ -179,34 +154,16 @@ class ProgramTest : public testing::Test {
         arguments);
   }
 
-  bool has_viewer() const { return info_has("view          yes"); }
-  bool info_has(const std::string& part) const {
-    return run_well("info").find(part) != std::string::npos;
-  }
-
   // Why there can be no processes of ranks here, or "".
-  std::string why_no_mpi() {
-    // MPI has unloaded its parts when leaks are looked for, so that theirs have no name by which
-    // they could be suppressed. tests/core/processes/mpi looks for ours before that.
-    looks_for_no_leaks_ = ::setenv("LSAN_OPTIONS", "detect_leaks=0", 1) == 0;
-    if (!info_has("backend mpi   yes")) return "this build has no MPI";
+  std::string why_no_mpi() const {
+    if (run_well("info").find("backend mpi   yes") == std::string::npos)
+      return "this build has no MPI";
     return run_words({"/bin/sh", "-c", "command -v mpirun"}).status == 0 ? "" : "no mpirun here";
   }
   // Runs mpirun, whose `arguments` are "-np 2" and the program with its own.
   ProgramResult mpirun(const Strings& arguments) const {
     return run_words(Strings{"/usr/bin/env"} + mpi_settings() + mpirun_words() + arguments);
   }
-  // Runs rank 0 with the words `of_0` and the others, in another folder, with `of_others`. (The mpirun of
-  // Open MPI 5.0.7 crashes when it is itself given two programs.)
-  ProgramResult mpirun_apart(int ranks, const Strings& of_0, const Strings& of_others) const {
-    const std::string choice =
-        "if [ ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} = 0 ]; then exec \"${@:1:$0}\"; fi; "
-        "cd / && exec \"${@:$0+1}\"";
-    return mpirun(Strings{"-np", std::to_string(ranks), "/bin/bash", "-c", choice,
-                          std::to_string(of_0.size())} +
-                  of_0 + of_others);
-  }
-
   // Runs any program (words[0]: its path) in the test's folder.
   ProgramResult run_words(Strings words, const std::string& stdout_path = "") const {
     // Beside the folder, so that files() does not show them.
@@ -242,7 +199,6 @@ class ProgramTest : public testing::Test {
   }
 
   TemporaryFolder folder_;
-  bool looks_for_no_leaks_ = false;
 };
 
 }  // namespace ringscope
