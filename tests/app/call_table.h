@@ -53,4 +53,15 @@ int for_each_call(const std::string& table, const F& f) {
   return calls;
 }
 
+class RefusingProgramTest : public ProgramTest {
+ protected:
+  // Make all calls of a table, a file of the source folder, and expect that they are refused with the
+  // parts that it names and what would be accepted. Return how many there are.
+  int expect_refusals(const std::string& table) const {
+    return for_each_call(table, [&](const Strings& words, const Strings& parts) {
+      expect_refused(words, Strings{"accepted"} + parts);
+    });
+  }
+};
+
 }  // namespace ringscope

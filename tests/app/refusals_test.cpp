@@ -1,11 +1,10 @@
 // What every command refuses, as refusals.txt says.
-#include "tests/app/refusals.h"
-
 #include <gtest/gtest.h>
 
 #include <map>
 
 #include "core/base/files.h"
+#include "tests/app/call_table.h"
 #include "tests/core/training/checkpoint_case.h"
 
 namespace ringscope {

@@ -20,7 +20,7 @@
 #include "core/tools/foreign/trace_files.h"
 #include "core/tools/sim/recording.h"
 #include "core/trace/chrome_trace.h"
-#include "tests/app/refusals.h"
+#include "tests/app/call_table.h"
 #include "tests/viz/read_gif.h"
 #include "tests/viz/read_png.h"
 #include "viz/data/session/selection.h"
