@@ -1,5 +1,6 @@
 #include "core/attention/amx.h"
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -132,15 +133,16 @@ bool kernel_lends_tiles() {
 
 }  // namespace
 
-bool are_ordinary(const bf16* values, Index count) {
+float largest_ordinary(const bf16* values, Index count) {
   constexpr unsigned kLeast = (127 - 48) << 7, kMost = (127 + 20) << 7;
-  unsigned others = 0;
+  unsigned others = 0, largest = 0;
   for (Index i = 0; i < count; ++i) {
     const unsigned size = values[i].bits & 0x7fffu;
     others |=
         static_cast<unsigned>(size != 0) & static_cast<unsigned>(size - kLeast >= kMost - kLeast);
+    largest = size > largest ? size : largest;
   }
-  return others == 0;
+  return others != 0 ? INFINITY : bf16{static_cast<std::uint16_t>(largest)}.to_float();
 }
 
 AmxRegisters::AmxRegisters(bool used) : used_(used) {
@@ -244,7 +246,7 @@ bool kernel_lends_tiles() { return false; }
 }  // namespace
 
 // Nobody calls these where there is no AMX.
-bool are_ordinary(const bf16*, Index) { return false; }
+float largest_ordinary(const bf16*, Index) { return INFINITY; }
 AmxRegisters::AmxRegisters(bool used) : used_(used) {}
 AmxRegisters::~AmxRegisters() {}
 AmxOperand rows_as_left(const bf16*, Index, Index, float*) { return {}; }

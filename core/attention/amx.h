@@ -20,8 +20,9 @@ inline constexpr float kAmxUnit = 0x1p-24f;
 // Queries of a tile. Their scores fit in the L1 cache, and their number is a whole inner block.
 inline constexpr Index kAmxTileRows = 32;
 
-// Return whether each value is 0, or at least 2^-48 and less than 2^20 in magnitude.
-bool are_ordinary(const bf16* values, Index count);
+// Ordinary values are 0, or at least 2^-48 and less than 2^20 in magnitude. Return the largest
+// magnitude, or infinity if a value is not ordinary.
+float largest_ordinary(const bf16* values, Index count);
 
 // While it lives, this thread may call amx_product, if it is `used`.
 class AmxRegisters {

@@ -123,9 +123,9 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
   float* const scores = scratch.scores.data();
   float* const dscores = scratch.dscores.data();
   float* const keys_f32 = scratch.values.data();
-  // Scores are computed as in the forward pass, to the bit: where they are large, a row's largest one
-  // must be its row_max again.
-  const bool may_use = may_use_amx(params, q), gradients_may = may_use_amx(params, q, state);
+  // Scores are computed as in the forward pass, to the bit, so that a row's largest one is its row_max.
+  const float limit_of_keys = amx_limit_of_keys(params, q);
+  const bool may_use = limit_of_keys > 0, gradients_may = may_use && may_use_amx(params, q, state);
   const AmxRegisters registers(may_use);
   const Index tile_rows = gradients_may ? kAmxTileRows : kTileRows;
   static_assert(kAmxTileRows * kAmxParts <= 2 * kTileRows);  // so the parts of weights fit
@@ -155,8 +155,8 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
           if (!loaded) {
             const bf16* const k_rows = static_cast<const bf16*>(k) + keys.first * d;
             const bf16* const v_rows = static_cast<const bf16*>(v) + keys.first * d_v;
-            scores_by_amx = may_use && are_ordinary(k_rows, keys.size() * d) &&
-                            are_ordinary(v_rows, keys.size() * d_v);
+            scores_by_amx =
+                may_use_amx(k_rows, keys.size() * d, v_rows, keys.size() * d_v, limit_of_keys);
             by_amx = scores_by_amx && gradients_may;
             if (scores_by_amx)
               keys_as_columns =

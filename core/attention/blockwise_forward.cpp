@@ -109,7 +109,8 @@ BlockStats attend_block(const AttentionParams& params, const Region& region, con
   const Index d = params.head_dim, d_v = params.value_dim(), stride = padded(d_v);
   float* const scores = scratch.scores.data();
   float* const product = scratch.values.data() + kTileKeys / 2 * stride;
-  const bool may_use = may_use_amx(params, q);
+  const float limit_of_keys = amx_limit_of_keys(params, q);
+  const bool may_use = limit_of_keys > 0;
   const AmxRegisters registers(may_use);
   const Index tile_rows = may_use ? kAmxTileRows : kTileRows;
   BlockStats stats;
@@ -134,8 +135,7 @@ BlockStats attend_block(const AttentionParams& params, const Region& region, con
           if (!loaded) {
             const bf16* const k_rows = static_cast<const bf16*>(k) + keys.first * d;
             const bf16* const v_rows = static_cast<const bf16*>(v) + keys.first * d_v;
-            by_amx = may_use && are_ordinary(k_rows, keys.size() * d) &&
-                     are_ordinary(v_rows, keys.size() * d_v);
+            by_amx = may_use_amx(k_rows, keys.size() * d, v_rows, keys.size() * d_v, limit_of_keys);
             if (by_amx) {
               amx_keys = columns_as_right(k_rows, keys.size(), d, scratch.keys_transposed.data());
               amx_values = rows_as_right(v_rows, keys.size(), d_v, scratch.values.data());

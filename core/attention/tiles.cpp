@@ -71,20 +71,31 @@ void load_rows_transposed(DType dtype, const void* tensor, Interval rows, Index 
   });
 }
 
-bool may_use_amx(const AttentionParams& params, const QueryBlock& q) {
+float amx_limit_of_keys(const AttentionParams& params, const QueryBlock& q) {
   constexpr Index kLeastWidth = 16, kMostWidth = 1024;  // what fits into scratch, and into f32
+  constexpr float kMostScore = 0x1p12f;
   const auto fits = [](Index width) { return kLeastWidth <= width && width <= kMostWidth; };
+  if (params.dtype != DType::bf16 || !fits(params.head_dim) || !fits(params.value_dim()) ||
+      !has_amx())
+    return 0;
   const bf16 scale = bf16::from_float(static_cast<float>(params.softmax_scale));
-  return params.dtype == DType::bf16 && fits(params.head_dim) && fits(params.value_dim()) &&
-         has_amx() && are_ordinary(&scale, 1) &&
-         are_ordinary(static_cast<const bf16*>(q.q), query_values(params, q.rows));
+  const float largest_q =
+      largest_ordinary(static_cast<const bf16*>(q.q), query_values(params, q.rows));
+  const float size = largest_ordinary(&scale, 1) * static_cast<float>(params.head_dim) * largest_q;
+  return std::isnan(size) ? 0 : kMostScore / size;
+}
+
+bool may_use_amx(const bf16* k, Index k_values, const bf16* v, Index v_values,
+                 float limit_of_keys) {
+  return limit_of_keys > 0 && largest_ordinary(k, k_values) < limit_of_keys &&
+         std::isfinite(largest_ordinary(v, v_values));
 }
 
 bool may_use_amx(const AttentionParams& params, const QueryBlock& q, const BackwardState& state) {
-  if (!may_use_amx(params, q)) return false;
   for (Index i = 0; i < row_values(params, q.rows); ++i)
     if (is_lowered(state.row_sum[i]) || !(std::abs(state.delta[i]) < 0x1p50f)) return false;
-  return are_ordinary(static_cast<const bf16*>(q.dout), out_values(params, q.rows));
+  return std::isfinite(
+      largest_ordinary(static_cast<const bf16*>(q.dout), out_values(params, q.rows)));
 }
 
 void add_amx_product(const float* product, Index rows, Index width, float* to) {

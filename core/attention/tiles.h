@@ -30,9 +30,12 @@ struct SeenValues {
 };
 SeenValues seen_in(const float* tile, Index values);
 
-// Return whether a call with these queries may multiply by AMX where K and V are ordinary, too.
-bool may_use_amx(const AttentionParams& params, const QueryBlock& q);
-// Return whether its gradients may be products by AMX, too.
+// Return the magnitude below which K must stay for AMX to multiply it by these queries; 0: it may not.
+// The scores are then so small that how they are rounded, which AMX does otherwise, decides nothing.
+float amx_limit_of_keys(const AttentionParams& params, const QueryBlock& q);
+// Return whether AMX may multiply a tile of K and V by queries with this limit.
+bool may_use_amx(const bf16* k, Index k_values, const bf16* v, Index v_values, float limit_of_keys);
+// Return whether it may multiply gradients of these queries.
 bool may_use_amx(const AttentionParams& params, const QueryBlock& q, const BackwardState& state);
 
 // Multiply the scores of a tile's rows by a factor.

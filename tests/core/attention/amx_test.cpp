@@ -111,7 +111,7 @@ TEST_F(Amx, OnlyOrdinaryValuesAreMultiplied) {
                                         {INFINITY, false},
                                         {-NAN, false}}) {
     values[77] = bf16::from_float(value);
-    EXPECT_EQ(are_ordinary(values.data(), 100), ordinary) << value;
+    EXPECT_EQ(std::isfinite(largest_ordinary(values.data(), 100)), ordinary) << value;
   }
 }
 
@@ -123,29 +123,32 @@ TEST_F(Amx, IsUsedWhereNothingIsLost) {
   const QueryBlock block{q.data(), dout.data(), 4};
   const BackwardState state{.row_sum = row_sum.data(), .delta = delta.data()};
   AttentionParams params{{1, 1, 1, 4, 64}, DType::bf16, 0.125};
+  EXPECT_EQ(amx_limit_of_keys(params, block), 512);  // 512 * 1 * 64 * 0.125 = 2^12
+  EXPECT_TRUE(may_use_amx(q.data(), 256, q.data(), 256, 1.5f));
+  EXPECT_FALSE(may_use_amx(q.data(), 256, q.data(), 256, 1));
   EXPECT_TRUE(may_use_amx(params, block, state));
-  for (double& sum : row_sum) sum = 0.25;  // a row that is lowered
+  row_sum[2] = 0.25;  // a row that is lowered
   EXPECT_FALSE(may_use_amx(params, block, state));
-  EXPECT_TRUE(may_use_amx(params, block));
-  row_sum.assign(4, 1);
+  row_sum[2] = 1;
   delta[3] = NAN;
   EXPECT_FALSE(may_use_amx(params, block, state));
   delta[3] = 0;
   dout[255] = bf16::from_float(1e-30f);
   EXPECT_FALSE(may_use_amx(params, block, state));
+  EXPECT_FALSE(may_use_amx(q.data(), 256, dout.data(), 256, 512));
   q[255] = bf16::from_float(1e30f);
-  EXPECT_FALSE(may_use_amx(params, block));
+  EXPECT_EQ(amx_limit_of_keys(params, block), 0);
   q[255] = dout[255] = bf16{};
   EXPECT_TRUE(may_use_amx(params, block, state));
   for (const double scale : {1e30, 1e-30, std::nan("")}) {
     params.softmax_scale = scale;
-    EXPECT_FALSE(may_use_amx(params, block)) << scale;
+    EXPECT_EQ(amx_limit_of_keys(params, block), 0) << scale;
   }
   params.softmax_scale = -1;
-  EXPECT_TRUE(may_use_amx(params, block));
+  EXPECT_EQ(amx_limit_of_keys(params, block), 64);
   for (const DType dtype : {DType::f32, DType::f16}) {
     params.dtype = dtype;
-    EXPECT_FALSE(may_use_amx(params, block));
+    EXPECT_EQ(amx_limit_of_keys(params, block), 0);
   }
 }
 
