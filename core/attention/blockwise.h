@@ -16,6 +16,8 @@ namespace ringscope {
 
 inline constexpr Index kTileRows = 48;   // a multiple of tile_product's micro-tile
 inline constexpr Index kTileKeys = 256;  // K^T, V and the scores of a tile fit in the L2 cache
+// Rows of a transposed tile lie this far apart. At kTileKeys few sets of the L1 cache would hold them.
+inline constexpr Index kTransposedStride = kTileKeys + 16;
 
 // The working memory of one thread, allocated once: O(kTileKeys * head_dim) for any sequence.
 class BlockwiseScratch {

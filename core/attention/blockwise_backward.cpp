@@ -250,15 +250,17 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
             scale_rows(scratch.dout.data(), stride_v, rows.size(), d_v,
                        [&](Index i) { return -units[i]; });
           if (!scores_by_amx) {
-            tile_product<Store::overwrite>(
-                {scratch.queries.data(), stride, 1}, scratch.keys_transposed.data() + columns.first,
-                kTileKeys, scores + columns.first, kTileKeys, rows.size(), columns.size(), d);
+            tile_product<Store::overwrite>({scratch.queries.data(), stride, 1},
+                                           scratch.keys_transposed.data() + columns.first,
+                                           kTransposedStride, scores + columns.first, kTileKeys,
+                                           rows.size(), columns.size(), d);
             if (params.softcap > 0)
               cap_scores(params, queries, rows, scratch.keys_transposed.data(), columns, scores);
           }
-          tile_product<Store::overwrite>(
-              {scratch.dout.data(), stride_v, 1}, scratch.values_transposed.data() + columns.first,
-              kTileKeys, dscores + columns.first, kTileKeys, rows.size(), columns.size(), d_v);
+          tile_product<Store::overwrite>({scratch.dout.data(), stride_v, 1},
+                                         scratch.values_transposed.data() + columns.first,
+                                         kTransposedStride, dscores + columns.first, kTileKeys,
+                                         rows.size(), columns.size(), d_v);
           if (has_units) load_dout();
           int left[kTileRows];
           const bool lends =

@@ -25,21 +25,22 @@ Index width_of_values(const AttentionShape& shape, bool backward) {
 BlockwiseScratch::BlockwiseScratch(MemoryMeter* meter, const AttentionShape& shape, bool backward)
     : queries(meter, kTileRows * padded(shape.head_dim)),
       scores(meter, kTileRows * kTileKeys),
-      keys_transposed(meter, shape.head_dim * kTileKeys),
+      keys_transposed(meter, shape.head_dim * kTransposedStride),
       values(meter, kTileKeys * width_of_values(shape, backward)) {
   if (!backward) return;
   dout = Buffer<float>(meter, kTileRows * padded(shape.value_dim()));
   dscores = Buffer<float>(meter, kTileRows * kTileKeys);
-  values_transposed = Buffer<float>(meter, shape.value_dim() * kTileKeys);
+  values_transposed = Buffer<float>(meter, shape.value_dim() * kTransposedStride);
   dkeys = Buffer<float>(meter, kTileKeys * padded(shape.head_dim));
   dvalues = Buffer<float>(meter, kTileKeys * padded(shape.value_dim()));
 }
 
 Index BlockwiseScratch::bytes(const AttentionShape& shape, bool backward) {
   const Index d = shape.head_dim, v = shape.value_dim();
-  const Index forward =
-      kTileRows * (padded(d) + kTileKeys) + kTileKeys * (d + width_of_values(shape, backward));
-  const Index more = kTileRows * (padded(v) + kTileKeys) + kTileKeys * (v + padded(d) + padded(v));
+  const Index forward = kTileRows * (padded(d) + kTileKeys) + kTransposedStride * d +
+                        kTileKeys * width_of_values(shape, backward);
+  const Index more = kTileRows * (padded(v) + kTileKeys) + kTransposedStride * v +
+                     kTileKeys * (padded(d) + padded(v));
   return 4 * (backward ? forward + more : forward);
 }
 
@@ -160,7 +161,7 @@ BlockStats attend_block(const AttentionParams& params, const Region& region, con
             load_rows(params.dtype, queries, rows, d, params.softmax_scale, scratch.queries.data());
             tile_product<Store::overwrite>({scratch.queries.data(), padded(d), 1},
                                            scratch.keys_transposed.data() + columns.first,
-                                           kTileKeys, scores + columns.first, kTileKeys,
+                                           kTransposedStride, scores + columns.first, kTileKeys,
                                            rows.size(), columns.size(), d);
           }
           if (params.softcap > 0)

@@ -20,10 +20,16 @@ const Stored* row_of(const void* tensor, Index row, Index head_dim) {
   return static_cast<const Stored*>(tensor) + row * head_dim;
 }
 
-// Copy `count` values times `scale` to f32.
+// Copy `count` values times `scale` to f32, rounded once. Where f32 holds the scale, f64 is not needed.
 template <class Stored>
 void load_row(const Stored* from, Index count, double scale, float* to) {
-  for (Index x = 0; x < count; ++x) to[x] = static_cast<float>(to_float(from[x]) * scale);
+  const auto copy = [&](auto factor) {
+    for (Index x = 0; x < count; ++x) to[x] = static_cast<float>(to_float(from[x]) * factor);
+  };
+  if (const auto factor = static_cast<float>(scale); factor == scale)
+    copy(factor);
+  else
+    copy(scale);
 }
 
 }  // namespace
@@ -63,11 +69,11 @@ void load_rows_transposed(DType dtype, const void* tensor, Interval rows, Index 
   visit_dtype(dtype, [&]<class Stored>(Stored) {
     for (Index r = 0; r < rows.size(); ++r) {
       const Stored* from = row_of<Stored>(tensor, rows.first + r, head_dim);
-      for (Index x = 0; x < head_dim; ++x) to[x * kTileKeys + r] = to_float(from[x]);
+      for (Index x = 0; x < head_dim; ++x) to[x * kTransposedStride + r] = to_float(from[x]);
     }
     for (Index x = 0; x < head_dim; ++x)
       for (Index r = rows.size(); r < round_up(rows.size(), column_step(true)); ++r)
-        to[x * kTileKeys + r] = 0;
+        to[x * kTransposedStride + r] = 0;
   });
 }
 
@@ -157,7 +163,7 @@ void cap_scores(const AttentionParams& params, const void* q, Interval rows,
         double product = 0;
         for (Index x = 0; x < d; ++x)
           product += static_cast<double>(to_float(row_of<Stored>(q, row, d)[x])) *
-                     keys_transposed[x * kTileKeys + j];
+                     keys_transposed[x * kTransposedStride + j];
         scores[j] = cap * static_cast<float>(std::tanh(params.softmax_scale * product / cap));
       }
   });

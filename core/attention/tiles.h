@@ -19,7 +19,7 @@ inline Index padded(Index columns) { return round_up(columns, kVectorWidth); }
 void load_rows(DType dtype, const void* tensor, Interval rows, Index head_dim, double scale,
                float* to);
 
-// Do the same transposed: to[x * kTileKeys + row], padded with zeros to whole column_step() rows.
+// Do the same transposed: to[x * kTransposedStride + row], padded with zeros to whole column_step() rows.
 void load_rows_transposed(DType dtype, const void* tensor, Interval rows, Index head_dim,
                           float* to);
 

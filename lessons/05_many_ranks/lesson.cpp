@@ -55,7 +55,7 @@ void lesson_05(Page& page) {
   page.table(both);
 
   // Both send the same number of bytes. (Beside its blocks a rank holds Q and the output, 1 MiB each,
-  // and 0.246 MiB for m, l, lse and the scratch of lesson 4.) But the all-gather holds all of K and V
+  // and 0.250 MiB for m, l, lse and the scratch of lesson 4.) But the all-gather holds all of K and V
   // on every rank, and that does not shrink when ranks are added. The ring holds two blocks, the one
   // that it attends and the one that is coming in, and with more ranks these get smaller. With a
   // million tokens and the sizes of a real model (8 KV heads, head_dim 128, bf16: two bytes per
@@ -118,7 +118,7 @@ void lesson_05(Page& page) {
   page.equal("A rank of the ring sends what it must", bytes_sent(ring, 1), missing);
   page.equal("A rank of the all-gather sends the same", bytes_sent(gather, 1), missing);
   page.equal("The ring holds two blocks less", held(gather) - held(ring), all_kv / 2);
-  page.equal("and 0.246 MiB besides Q, the output and two blocks", mib(ring), "6.246 MiB");
+  page.equal("and 0.250 MiB besides Q, the output and two blocks", mib(ring), "6.250 MiB");
   page.at_most("The all-gather's output is exact up to rounding", gather_error, 2e-6);
   page.at_most("So is the ring's", ring_error, 2e-6);
 
