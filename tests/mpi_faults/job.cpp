@@ -23,6 +23,15 @@ double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+// Lines that the program said, of whatever rank; a launcher says more.
+Strings lines_of_ours(const std::string& err) {
+  std::istringstream text(err);
+  Strings lines;
+  for (std::string line; std::getline(text, line);)
+    if (line.starts_with("ringscope: ")) lines.push_back(line);
+  return lines;
+}
+
 void pause_a_little() { std::this_thread::sleep_for(std::chrono::milliseconds(5)); }
 
 // The entry NAME=value of a process's environment, "" without.
