@@ -66,7 +66,7 @@ CLAIM(C39, KeysOfAMillionTokensAreEightGigabytes, wrong, "S4",
 
 CLAIM(C43, OnlyAMaterialisedBlockFallsWithTheSquare, holds_if, "S2", "Complexity Analysis") {
   const auto block_bytes = [](Index rows) { return score_matrix_bytes({1, 32, 32, rows, 128}, 2); };
-  const auto bill = [](int n) { return peak_bytes(job_of(32, 32, 65536, n)); };
+  const auto bill = [](int n) { return peak_bytes(job_of(32, 32, 131072, n)); };
   const auto trained = [](Index seqlen) {
     Problem job = job_of(32, 8, seqlen, 8);
     job.backward = true;
@@ -88,7 +88,7 @@ CLAIM(C43, OnlyAMaterialisedBlockFallsWithTheSquare, holds_if, "S2", "Complexity
               64),
        Figure("a rank's whole memory, tiled, 2 ranks over 16", bill(2) / bill(16), near(8, 0.01),
               {"with the scores of a block",
-               (bill(2) + block_bytes(65536 / 2)) / (bill(16) + block_bytes(65536 / 16))},
+               (bill(2) + block_bytes(131072 / 2)) / (bill(16) + block_bytes(131072 / 16))},
               64),
        Figure(
            "most that any scheme's memory grows by when the rows double, backward included", growth,
