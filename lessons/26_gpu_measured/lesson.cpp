@@ -146,10 +146,10 @@ void lesson_26(Page& page) {
                                "3, is it empty?", "4, has the one before?", "5, copied onward"};
   bool all_needed = true;
   for (left_out = 0; left_out < 6; ++left_out) {
-    const std::string first = ring_outcome(ring, cuda::model::ThreadOrder::ascending);
-    const std::string last = ring_outcome(ring, cuda::model::ThreadOrder::descending);
-    flags.row(calls[left_out], first, last);
-    all_needed &= (first == "right" && last == "right") == (left_out == 0);
+    const std::string attending = ring_outcome(ring, cuda::model::ThreadOrder::ascending);
+    const std::string copying = ring_outcome(ring, cuda::model::ThreadOrder::descending);
+    flags.row(calls[left_out], attending, copying);
+    all_needed &= (attending == "right" && copying == "right") == (left_out == 0);
   }
   left_out = 0;
   page.table(flags);
