@@ -330,7 +330,7 @@ void draw_flow(const TimelineFrame& frame, const SeenFlow& seen) {
 }
 
 // Return the row of a segment of the critical path.
-std::uint32_t row_of(const Trace& trace, const PathSegment& segment) {
+std::uint32_t segment_row(const Trace& trace, const PathSegment& segment) {
   if (segment.has_slice) return segment.slice.row;
   if (segment.kind == PathSegment::compute && trace.has_model())
     return model_lane(trace, segment.rank).first_row;
@@ -343,7 +343,7 @@ std::optional<ImVec2> draw_segment(const TimelineFrame& frame, const PathSegment
   const Session& session = frame.context.session;
   const Palette& palette = frame.context.palette;
   const Trace& trace = frame.trace();
-  const RowPlace* place = frame.layout.place_of(row_of(trace, segment));
+  const RowPlace* place = frame.layout.place_of(segment_row(trace, segment));
   const float x0 = frame.x_at(segment.rank, segment.begin_ns);
   const float x1 = frame.x_at(segment.rank, segment.end_ns);
   // Leave out segments that add less than a pixel to the line.
