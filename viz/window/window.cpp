@@ -470,9 +470,9 @@ std::pair<int, int> size_in_print(const Session& session) {
   const int ranks = session.document().trace.rank_count();
   switch (*session.panels.alone) {
     case Figure::timeline:
-      return {kColumn, session.rank_map.shown ? std::clamp(110 + 15 * ranks, 420,
-                                                           730)  // a line for each rank, or a page
-                                              : 120 + std::min(ranks, 64) * (ranks <= 8 ? 54 : 34)};
+      if (session.rank_map.shown)  // a line for each rank, but at most a page
+        return {kColumn, std::clamp(110 + 15 * ranks, 420, 730)};
+      return {kColumn, 120 + std::min(ranks, 64) * (ranks <= 8 ? 54 : 34)};
     case Figure::ring:
       return {kColumn, 320};
     case Figure::balance:
