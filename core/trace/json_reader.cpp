@@ -79,11 +79,11 @@ class FileSource::Unpacker {
 #endif
 
 FileSource::FileSource(const InputFile& file) : file_(file) {
-  constexpr std::string_view kMagic = "\x1f\x8b";
+  constexpr std::string_view kGzipMagic = "\x1f\x8b";
   char begin[2];
   if (file.size() < 2) return;
   file.read(begin, 2, 0);
-  if (std::string_view(begin, 2) == kMagic) unpacker_ = std::make_unique<Unpacker>();
+  if (std::string_view(begin, 2) == kGzipMagic) unpacker_ = std::make_unique<Unpacker>();
 }
 
 FileSource::~FileSource() = default;
