@@ -26,8 +26,8 @@ namespace {
 constexpr Index kOracleRows = 64;  // query rows at a time
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kMostRms = 1.25;  // of one rank's, in bf16 and f16
-
-double slack_of(DType dtype) { return dtype == DType::f32 ? 1e-6 : 2e-3; }
+// Shares of a row's size that are accepted besides; the second one in bf16 and f16, of sizes up to 1.
+constexpr double kSlack = 1e-6, kSlackOf16Bits = 2e-3;
 
 double largest_finite(const std::vector<double>& values) {
   double largest = 0;
@@ -174,13 +174,16 @@ Reference::Reference(const Problem& config, const AttentionInputs& inputs, const
     double largest_unit = 0;
     for (Index at = 0; at < std::ssize(bound.f32); ++at) {
       const double unit = std::max(largest_of_row(limits.tensor, at), bound.terms[at]);
-      const double slack = slack_of(dtype) * (dtype == DType::f32 ? unit : std::min(unit, 1.0));
+      const double slack =
+          kSlack * unit + (dtype == DType::f32 ? 0 : kSlackOf16Bits * std::min(unit, 1.0));
       double& tolerance = limits.tolerances[at];
-      tolerance = std::max(std::min(2 * shares[i], 1.0) * tolerance + slack, smallest_of(dtype));
+      // The nearest number but one is off by more than the smallest number.
+      tolerance =
+          std::max(std::min(2 * shares[i], 1.0) * tolerance + slack, 2 * smallest_of(dtype));
       largest_unit = std::max(largest_unit, unit);
     }
     limits.rms_tolerance =
-        dtype == DType::f32 ? kInfinity : kMostRms * rms[i] + slack_of(DType::f32) * largest_unit;
+        dtype == DType::f32 ? kInfinity : kMostRms * rms[i] + kSlack * largest_unit;
   }
 }
 
@@ -244,16 +247,15 @@ Index reference_bytes(const Problem& config) {
 }
 
 std::string tolerance_source(DType dtype) {
+  const bool is_f32 = dtype == DType::f32;
   return fmt::format(
       "tolerance of a row: R x 2 x the share of R that a single rank is off by, at most R, + {:g} "
-      "x "
-      "{}, where R is the error that rounding to {} explains in the row, and L the row's largest "
-      "|reference| or, if that is more, what the row is a sum of{}",
-      slack_of(dtype), dtype == DType::f32 ? "L" : "min(1, L)", name_of(dtype),
-      dtype == DType::f32
-          ? ""
-          : fmt::format("; root mean square: {:g} x that of a single rank + {:g} x L", kMostRms,
-                        slack_of(DType::f32)));
+      "x L{}, where R is the error that rounding to {} explains in the row, and L the row's "
+      "largest |reference| or, if that is more, what the row is a sum of{}",
+      kSlack, is_f32 ? "" : fmt::format(" + {:g} x min(1, L)", kSlackOf16Bits), name_of(dtype),
+      is_f32 ? ""
+             : fmt::format("; root mean square: {:g} x that of a single rank + {:g} x L", kMostRms,
+                           kSlack));
 }
 
 namespace {

@@ -254,6 +254,24 @@ TEST_F(VerifyTest, CallsRightGradientsRightWhereF32Ends) {
   }
 }
 
+// A single number of f32, whose error on one rank may be small by luck, is not judged by that alone
+// where the other outputs are of 16 bits.
+TEST_F(VerifyTest, CallsALargeGradientOfASinkRight) {
+  for (const int begin : {2, 3, 4}) {
+    double phase = begin;
+    for (const auto& [name, size] :
+         {std::pair{"q.npy", 1.0}, {"k.npy", 1.0}, {"v.npy", 1.0}, {"do.npy", 1e30}}) {
+      phase += 0.1;
+      write_tensor(name, {1, 1, 8, 1}, [size = size, phase](Index i) {
+        return size * std::sin(phase + 1.7 * static_cast<double>(i));
+      });
+    }
+    write_tensor("s.npy", {1}, [](Index) { return 0.5; });
+    const ProgramResult right = verify("--dtype bf16 --mask causal --sink-logits s.npy");
+    EXPECT_EQ(right.status, 0) << right.err;
+  }
+}
+
 // One large row loosens the tolerance of no other. Query 5 is so long that rounding decides between
 // its two nearly equal keys, on one rank as on four.
 TEST_F(VerifyTest, JudgesEveryRowByItself) {
