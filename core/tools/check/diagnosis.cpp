@@ -390,11 +390,14 @@ std::vector<Suspect> diagnose(const Knowledge& known, const std::vector<TensorCh
   return suspects;
 }
 
-std::vector<Suspect> find_hop_rounding(const Knowledge& known) {
+std::vector<Suspect> find_hop_rounding(const Knowledge& known,
+                                       const std::vector<TensorCheck>& checks) {
   if (known.ranks() < 3 || known.options.dtype == DType::f32) return {};
+  // What is exact was not rounded to 16 bits: where terms cancel, it is noise, in the oracle as well.
   std::set<Tensor> parts;
-  for (const Tensor part : {Tensor::out, Tensor::dq, Tensor::dk, Tensor::dv})
-    if (!values_of(known.mine, part).empty()) parts.insert(part);
+  for (const TensorCheck& check : checks)
+    if (check.tensor != Tensor::lse && check.tensor != Tensor::dsink && !check.is_exact)
+      parts.insert(check.tensor);
   if (parts.empty()) return {};
   const Search search(known, parts);
 
@@ -402,7 +405,7 @@ std::vector<Suspect> find_hop_rounding(const Knowledge& known) {
   // slope between them is 1 if they happened; roundings that happened elsewhere are independent of
   // them, and make it 0.
   struct Slope {
-    double both = 0, expected = 0, found = 0, count = 0;
+    double both = 0, expected = 0, found = 0, squares = 0;
   };
   Suspect likeliest{Mistake::rounds_each_hop, -1, 0, ""};
   Hypotheses table;
@@ -422,15 +425,16 @@ std::vector<Suspect> find_hop_rounding(const Knowledge& known) {
         slope.both += shift * error;
         slope.expected += shift * shift;
         slope.found += error * error;
-        if (shift != 0) ++slope.count;
+        slope.squares += shift * error * shift * error;
       }
     });
     for (const auto& [part, of] : slopes) {
       if (of.expected == 0 || of.found == 0) continue;
       const double slope = of.both / of.expected,
                    correlation = of.both / std::sqrt(of.expected * of.found);
-      // Independent roundings of few values may look alike by chance.
-      if (slope > 0.5 && slope < 1.6 && correlation > std::max(0.2, 4 / std::sqrt(of.count)) &&
+      // Independent roundings make a sum of random signs, whose variance is `squares`. That of few
+      // values, or of few that outweigh the others, may be large by chance.
+      if (slope > 0.5 && slope < 1.6 && correlation > 0.2 && of.both > 4 * std::sqrt(of.squares) &&
           correlation > likeliest.confidence)
         likeliest = {Mistake::rounds_each_hop, -1, correlation, hypothesis.how};
     }

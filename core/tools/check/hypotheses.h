@@ -349,7 +349,9 @@ std::vector<Suspect> diagnose(const Knowledge& known, const std::vector<TensorCh
 
 // Return the suspicion that the accumulator was rounded at every hop, or none. It sees this in
 // outputs whose every element is as near to the oracle as 16 bits can be: the roundings of the hops
-// leave a pattern that the rounding of the result alone does not have.
-std::vector<Suspect> find_hop_rounding(const Knowledge& known);
+// leave a pattern that the rounding of the result alone does not have. `checks` are of all given
+// tensors.
+std::vector<Suspect> find_hop_rounding(const Knowledge& known,
+                                       const std::vector<TensorCheck>& checks);
 
 }  // namespace ringscope

@@ -192,7 +192,7 @@ CheckVerdict check_outputs(const CheckedProblem& problem, const CheckedInputs& i
     const Knowledge told{problem, inputs, oracle, telling, options};
     verdict.suspects = diagnose(told, checks);
   } else if (verdict.result == CheckResult::rounding && known.is_plain()) {
-    verdict.suspects = find_hop_rounding(known);
+    verdict.suspects = find_hop_rounding(known, verdict.tensors);
     if (!verdict.suspects.empty()) verdict.result = CheckResult::wrong;
   }
   return verdict;
