@@ -15,6 +15,7 @@
 
 #include "app/command_line/commands.h"
 #include "app/job/job.h"
+#include "app/report/machine.h"
 #include "app/report/terminal.h"
 #include "app/run/backend.h"
 
@@ -23,6 +24,7 @@ namespace {
 
 int guarded_main(std::vector<std::string> arguments) {
   try {
+    require_stack();
     become_other_program(arguments);
     if (asks_for_processes(arguments)) return process_command(arguments);
     return parse_command_line(arguments).run();

@@ -202,6 +202,13 @@ void require_bytes(double needed, const std::string& advice) {
   require(needed, available_memory(), advice);
 }
 
+void require_stack() {
+  constexpr double kLeast = 256 << 10;
+  rlimit stack{};
+  if (::getrlimit(RLIMIT_STACK, &stack) == 0 && static_cast<double>(stack.rlim_cur) < kLeast)
+    require(kLeast, {static_cast<Index>(stack.rlim_cur), "of stack allowed"}, "a larger ulimit -s");
+}
+
 TensorSizes sizes_of(const AttentionShape& shape) {
   const auto seqlen = static_cast<double>(shape.seqlen);
   const auto queries = static_cast<double>(shape.queries());

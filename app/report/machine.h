@@ -58,4 +58,7 @@ TensorSizes sizes_of(const AttentionShape& shape);
 // there are.
 void require_bytes(double needed, const std::string& advice = "smaller sizes or fewer ranks");
 
+// Throw RunError when stacks may grow so little that the program would end by SIGSEGV.
+void require_stack();
+
 }  // namespace ringscope

@@ -18,6 +18,12 @@ def test_it_ends_the_run_and_leaves_its_recording(program, fault):
     expect_ended(ended, 3, "rank 1", failure["message"])
 
 
+def test_a_stack_that_is_too_small_is_named(program):
+    for command in ("info", COMMAND + " jitter"):
+        expect_ended(program.run(command, after="ulimit -s 64"), 3, "memory: 256.0 KiB needed, 64.0 KiB of stack")
+    program.well("info")
+
+
 def test_without_a_room_for_its_recording_the_failure_is_still_said(program):
     ended = program.run(COMMAND, "killed-rank@1:1 --trace /dev/full")
     expect_ended(ended, 3, "no trace of it: --trace /dev/full", "rank 1, step 1")
