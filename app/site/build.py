@@ -4,6 +4,7 @@ generator, and publishes what it made. All of that happens in WORK (build/site-w
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from base64 import b64encode
@@ -123,4 +124,5 @@ def main(program, folder, work=ROOT / "build/site-work"):
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # it ends this program without a word, as it does others
     sys.exit(main(*sys.argv[1:]))

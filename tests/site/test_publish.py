@@ -3,6 +3,8 @@
 import errno
 import os
 import shutil
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -134,3 +136,13 @@ def test_a_file_that_is_in_the_way_is_refused(tmp_path):
     with pytest.raises(Refused, match="c/d.js is there"):
         publish(write(tmp_path / "new", NEW), out)
     assert files(out) == OLD | {"c/d.js": "mine"}
+
+
+def test_an_interrupted_build_says_nothing(tmp_path):
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\nkill -INT $PPID\n")
+    program.chmod(0o755)
+    build = Path(module.__file__).with_name("build.py")
+    ended = subprocess.run([sys.executable, build, program, tmp_path / "out", tmp_path / "work"], capture_output=True)
+    assert (ended.returncode, ended.stderr) == (-signal.SIGINT, b"")
+    assert not (tmp_path / "out").exists()
