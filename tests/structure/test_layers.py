@@ -343,17 +343,23 @@ def test_no_test_shares_a_file():
 
 
 def test_mutants_stand_where_their_table_says():
-    """tests/mutation/mutants.tsv names its mutants' places by file and line. Whoever changes such a line takes the mutant
-    along to where its code went, or out of the table with its code."""
+    """tests/mutation/mutants.tsv names its mutants' places by file and line, and the test that killed each. Whoever changes
+    such a line takes the mutant along to where its code went, or out of the table with its code."""
     lines = {path: collections.Counter(line.lstrip(" \t") for line in text.split("\n")) for path, text in FILES.items()}
+    tests = {pair for text in OF_TESTS.values() for pair in re.findall(r"\((\w+),\s*(\w+)[,)]", text)}
     mutants = 0
     for row in (ROOT / "tests/mutation/mutants.tsv").read_text("utf-8").splitlines():
         if row.startswith(("#", "id\t")):
             continue
-        number, path, nth, line, column, replaced, *_ = row.split("\t")
+        number, path, nth, line, column, replaced, _, _, killer = row.split("\t")
         assert lines[path][line] > int(nth), f"{number}: {path}: {line}"
         there = line[int(column) :]  # a statement may go on below
         assert there.startswith(replaced) or replaced.startswith(there), f"{number}: {replaced}"
+        folder, _, name = killer.partition(".")
+        if named := re.search(r"Claims\.(C\d+)_(\w+)|(\w+)\.(\w+)", name):
+            assert tuple(filter(None, named.groups())) in tests, f"{number}: {killer}"
+        elif name:
+            assert (ROOT / f"tests/{folder}/test_{name}.py").is_file(), f"{number}: {killer}"
         mutants += 1
     assert mutants > 50
 
