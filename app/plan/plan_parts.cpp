@@ -279,9 +279,6 @@ std::string groups_text(const Plan& plan) {
       fmt::format("{} ranks = {} tensor x {} context x {} pipeline x {} data, {} a node\n",
                   world.world_size(), job.sizes[Axis::tensor], job.sizes[Axis::context],
                   job.sizes[Axis::pipeline], job.sizes[Axis::data], options.ranks_a_node);
-  if (world.world_size() <= kMostDrawnRanks)
-    text += group_drawing(world, options.ranks_a_node) +
-            "\nranks with the same letter in a line are a group\n\n";
   return text + table_text(rows_of(plan));
 }
 

@@ -112,24 +112,6 @@ class GroupCommunicator : public Communicator {
 };
 
 // ---
-// The groups of a world as text, with one line per axis and one letter per rank. Ranks with the
-// same letter in a line form a group; a bar ends a node. With 2 x 2 x 1 x 2 ranks, four per node:
-//
-//   rank        0      4
-//   tensor      aabb | ccdd
-//   context     abab | cdcd
-//   data        abcd | abcd
-//   gradients   abab | abab
-//
-// Axes of one rank are left out, as is gradients (kGradientAxes) where it equals context or data.
-
-// Larger worlds have more groups than there are letters, and lines that nobody can read.
-inline constexpr int kMostDrawnRanks = 104;
-
-// Return the text, no newline at its end. Throw InputError for ranks_a_node < 1 or too many ranks.
-std::string group_drawing(const RankGroups& groups, int ranks_a_node);
-
-// ---
 // The traffic of one training step: what a rank sends to the ranks of its groups, by formula, for
 // attention layers only. A rank has c = S/CP rows of each of b sequences, L/PP layers, and G/TP
 // heads of K and V. A row is W values wide, and a value has e bytes.

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <climits>
 #include <string>
 #include <vector>
 
@@ -122,31 +121,6 @@ TEST(RankGroups, RefuseWhatCannotBeDealtOut) {
               placement(groups_of({{2, 1, 1, 1}}), Axis::data, 0);
             }),
             "ranks a node: 0 given, at least 1 accepted");
-}
-
-TEST(GroupDrawing, HasALetterForEachGroup) {
-  EXPECT_EQ(group_drawing(groups_of({{2, 2, 1, 2}}), 4),
-            "rank        0      4\n"
-            "tensor      aabb | ccdd\n"
-            "context     abab | cdcd\n"
-            "data        abcd | abcd\n"
-            "gradients   abab | abab");
-  // Nodes that cut groups, the last one a part; no lines for axes of one rank.
-  EXPECT_EQ(group_drawing(groups_of({{1, 3, 2, 1}}), 4),
-            "rank        0      4\n"
-            "context     aaab | bb\n"
-            "pipeline    abca | bc");
-  EXPECT_EQ(group_drawing(groups_of({{2, 1, 1, 1}}), 1),
-            "rank        0   1\n"
-            "tensor      a | a");
-  EXPECT_EQ(group_drawing(groups_of({{1, 1, 1, 1}}), INT_MAX), "rank        0");
-}
-
-TEST(GroupDrawing, HasLettersForAsManyGroupsAsThereMayBe) {
-  const std::string text = group_drawing(groups_of({{52, 1, 1, 2}}), 52);
-  EXPECT_TRUE(text.ends_with("XYZ | abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")) << text;
-  EXPECT_NE(input_error_of([] { group_drawing(groups_of({{53, 1, 1, 2}}), 53); }), "");
-  EXPECT_NE(input_error_of([] { group_drawing(groups_of({{2, 1, 1, 1}}), 0); }), "");
 }
 
 }  // namespace rank_groups_test
