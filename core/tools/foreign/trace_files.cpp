@@ -334,26 +334,6 @@ struct FileEvents {
   std::size_t slices() const { return file.slices + foreign.slices(); }
 };
 
-// Say so if the story points at steps that were not recorded.
-void notice_lost_steps(Trace& trace) {
-  if (trace.story.empty()) return;
-  const int forward = forward_step_count(trace), backward = step_count(trace) - forward;
-  std::size_t lost = 0, first = 0;
-  for (std::size_t i = trace.story.size(); i-- > 0;) {
-    const StoryStep& told = trace.story[i];
-    const int steps = told.pass == Pass::forward    ? forward
-                      : told.pass == Pass::backward ? backward
-                                                    : std::max(forward, backward);
-    if (told.step < steps && (!told.pass || steps > 0)) continue;
-    ++lost;
-    first = i + 1;
-  }
-  if (lost > 0)
-    trace.notices.push_back(
-        fmt::format("the story points {} at steps that were not recorded, first in paragraph {}",
-                    lost == 1 ? "once" : fmt::format("{} times", lost), first));
-}
-
 // A file whose reading is reported, chunk by chunk.
 class WatchedFile : public FileSource {
  public:
@@ -390,7 +370,6 @@ LoadedTrace load_text(TextSource& text, FileEvents& events, const std::string& p
   if (file.recording) {
     loaded.trace = to_trace(std::move(*file.recording), file.messages, path);
     loaded.trace.is_part = file.how == HowWhole::part;
-    notice_lost_steps(loaded.trace);
   } else {
     loaded.profiler = events.foreign.from_profiler();
     loaded.profile = events.profile.finish(file, path);
