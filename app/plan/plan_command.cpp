@@ -137,6 +137,7 @@ Choice judge_simulated(const Plan& plan, const Problem& job, const MemoryOf& mem
   scenario.between = plan.between.value_or(Link{});
   scenario.calibrated = plan.calls;
   scenario.granularity = plan.tile;
+  if (!obstacle(scenario)) require_memory_to_simulate(scenario.job);
   return judge_by_simulation(std::move(scenario), plan.memory_limit, memory_of);
 }
 

@@ -15,6 +15,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/ring/loop_counts.h"
+#include "core/tools/sim/graph.h"
 
 namespace ringscope {
 
@@ -200,6 +201,11 @@ void require_memory(const Problem& config, const MemoryUse& use) {
 
 void require_bytes(double needed, const std::string& advice) {
   require(needed, available_memory(), advice);
+}
+
+void require_memory_to_simulate(const Problem& job, double task_bytes) {
+  const double ranks = job.world_size;
+  require_bytes(task_bytes * expected_tasks(job) + 16 * ranks * ranks, "fewer ranks");
 }
 
 void require_stack() {

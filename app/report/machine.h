@@ -58,6 +58,9 @@ TensorSizes sizes_of(const AttentionShape& shape);
 // there are.
 void require_bytes(double needed, const std::string& advice = "smaller sizes or fewer ranks");
 
+// Throw RunError when a simulation, with `task_bytes` per task, takes more memory than there is.
+void require_memory_to_simulate(const Problem& job, double task_bytes = 144);
+
 // Throw RunError when stacks may grow so little that the program would end by SIGSEGV.
 void require_stack();
 

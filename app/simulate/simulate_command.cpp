@@ -499,13 +499,6 @@ void check_places(const SimulateOptions& options) {
                       inputs, options.json);
 }
 
-// Throw RunError where a simulation, or its recording, takes more memory than there is.
-void require_memory_of(const Scenario& scenario, bool records) {
-  const double ranks = scenario.job.world_size;
-  require_bytes((records ? 320 : 128) * expected_tasks(scenario.job) + 16 * ranks * ranks,
-                "fewer ranks");
-}
-
 Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
   Simulated result;
   static_cast<Setup&>(result) = setup;
@@ -514,7 +507,10 @@ Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
   with_dashes([&] { check_scheme(scenario.job); });
   if (const auto why = obstacle(scenario))
     throw InputError("simulate: " + *why + "; accepted: ranks, nodes and heads that go together");
-  require_memory_of(scenario, options.trace.has_value());
+  if (options.trace)
+    require_memory_to_simulate(scenario.job, options.trace_ranks ? 450 : 320);
+  else
+    require_memory_to_simulate(scenario.job);
   const std::int64_t begin_ns = monotonic_ns();
   result.work = work_of(scenario);
   const Work& work = *result.work;
@@ -552,7 +548,7 @@ Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
 SweepTable sweep(const SimulateOptions& options, const Setup& setup) {
   SweepTable table = for_flag("--sweep:", [&] { return points_of(setup.scenario, options.sweep); });
   for (const SweepPoint& point : table.points)
-    if (!point.why) require_memory_of(point.scenario, false);
+    if (!point.why) require_memory_to_simulate(point.scenario.job);
   {
     ProgressBar bar("simulating");
     run_sweep(table, bar.callback());

@@ -175,6 +175,9 @@ TEST_F(BadInputTest, EveryCommandAsksForMemoryFirst) {
         "check --q q.npy --k k.npy --v v.npy --out out.npy --rows 4",
         "simulate --gpu H100 --link NVLink4 --seqlen 131072 --world-size 1024 --backward",
         "simulate --gpu H100 --link NVLink4 --seqlen 131072 --sweep world-size=8,1024 --backward",
+        "simulate --gpu H100 --link NVLink4 --seqlen 131072 --world-size 480 --backward --trace "
+        "s.json --trace-ranks all",
+        "plan --gpu H100 --link NVLink4 --seqlen 131072 --world-size 768 --scheme tree",
         "view t.json --csv t.csv"})
     expect_ended(run_after("ulimit -v 500000", command), 3,
                  {"memory:", "needed", "left of this process's address space limit; give"});
