@@ -70,3 +70,10 @@ def test_the_launcher_says_in_one_line_that_it_can_not_write(tmp_path, command):
     (folder / "build").write_text("a file")
     ended = subprocess.run([folder / "ringscope", command], capture_output=True, text=True)
     assert (ended.returncode, ended.stdout, ended.stderr) == (3, "", f"ringscope: can't write to {folder}/build\n")
+
+
+def test_a_launcher_that_cannot_tell_where_it_lies_writes_nothing():
+    before = set(os.listdir("/"))
+    ended = subprocess.run(["bash", "-c", "ulimit -n 5; exec ./ringscope info"], cwd=ROOT, capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (3, "") and ended.stderr.count("\n") == 1, ended
+    assert set(os.listdir("/")) == before
