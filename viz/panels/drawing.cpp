@@ -207,6 +207,14 @@ int draw_tabs(const PanelContext& context, const char* id, ImVec2 top_left,
   return result;
 }
 
+int draw_title_tabs(const PanelContext& context, const char* id, ImVec2 top_left,
+                    const std::vector<std::string>& words, int chosen, float room) {
+  if (!context.session.panels.bare) return draw_tabs(context, id, top_left, words, chosen, room);
+  draw_text(context.fonts.strong, {top_left.x, top_left.y + 3}, {0, 0}, context.palette.text,
+            words[chosen], room);
+  return chosen;
+}
+
 void draw_empty(const PanelContext& context, const Box& box, std::string_view title,
                 std::string_view text) {
   const float width = std::min(box.width() - 24, 360.0f);

@@ -94,6 +94,9 @@ Touch touch(const char* id, const Box& box);
 // chosen one after this frame's clicks.
 int draw_tabs(const PanelContext& context, const char* id, ImVec2 top_left,
               const std::vector<std::string>& words, int chosen, float room = FLT_MAX);
+// Draw tabs or, of a bare panel, the chosen word as its title.
+int draw_title_tabs(const PanelContext& context, const char* id, ImVec2 top_left,
+                    const std::vector<std::string>& words, int chosen, float room = FLT_MAX);
 // Return the boxes in which the tabs are drawn.
 std::vector<Box> tab_boxes(const Fonts& fonts, ImVec2 top_left,
                            const std::vector<std::string>& words, float room = FLT_MAX);

@@ -179,12 +179,8 @@ void draw_links(const PanelContext& context) {
     std::vector<std::string> words;
     for (const LinkMetric& metric : kLinkMetrics) words.emplace_back(metric.name);
     const ImVec2 top(box.x0 + kLinksPad, box.y0 + 4);
-    int metric = storage.GetInt(key, 2);
-    if (context.session.panels.bare)
-      draw_text(context.fonts.strong, {top.x, top.y + 3}, {0, 0}, context.palette.text,
-                words[metric]);
-    else
-      storage.SetInt(key, metric = draw_tabs(context, "metric", top, words, metric));
+    const int metric = draw_title_tabs(context, "metric", top, words, storage.GetInt(key, 2));
+    storage.SetInt(key, metric);
 
     const float wide = box.width() - 2 * kLinksPad, y = top.y + 46, gutter = 34;
     const bool column = wide >= kLinksColumn + kLeastSquare + gutter;

@@ -83,10 +83,19 @@ constexpr float kSoftmaxPad = 10, kMostSoftmax = 1000;
 constexpr float kBriefBelow = 460;  // a paper's column, say, has room for few digits
 constexpr std::size_t kMostTabs = 200;
 
-// Return the owner of the block that `rank` attends at forward step `step`, or -1 if there is none.
-int owner_at(const Document& document, int rank, int step) {
-  const auto slice = compute_slice(document, rank, step);
-  return slice ? document.trace.slice(*slice).kv_owner : -1;
+// The owner of the block that a row's rank attends at a sample's step, or -1 if there is none, and its
+// colour.
+struct AttendedBlock {
+  int owner = -1;
+  Color color = 0;
+};
+AttendedBlock block_of(const PanelContext& context, const SoftmaxRow& row, int step) {
+  const Document& document = context.session.document();
+  const auto slice = compute_slice(document, row.rank, step);
+  const int owner = slice ? document.trace.slice(*slice).kv_owner : -1;
+  return {owner, owner < 0
+                     ? context.palette.accent
+                     : owner_color(context.session.look.theme, owner, document.trace.rank_count())};
 }
 
 std::string brief_text(double value) {
@@ -114,13 +123,11 @@ void draw_table(const PanelContext& context, const SoftmaxRow& row, float width,
   ImGui::TextUnformatted("step");
   for (const char* column : columns) number_cell(column);
   ImGui::PopFont();
-  const int n = session.document().trace.rank_count();
   const std::vector<SoftmaxStep> steps = softmax_steps(row);
   ImGui::PushFont(brief ? context.fonts.small : context.fonts.mono);
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const SoftmaxSample& sample = row.samples[i];
-    const int owner = owner_at(session.document(), row.rank, sample.step);
-    const Color color = owner < 0 ? palette.accent : owner_color(session.look.theme, owner, n);
+    const AttendedBlock block = block_of(context, row, sample.step);
     ImGui::TableNextRow();
     if (sample.step == current && session.marks_now())
       ImGui::TableSetBgColor(ImGuiTableBgTarget_RowBg0, with_alpha(palette.playhead, 0.2));
@@ -132,9 +139,9 @@ void draw_table(const PanelContext& context, const SoftmaxRow& row, float width,
                           ImGuiSelectableFlags_SpanAllColumns))
       session.go_to_step(session.active, row.rank, sample.step);
     ImGui::PopID();
-    number_cell(owner < 0 ? "-" : std::to_string(owner));
-    if (const ImVec2 at = ImGui::GetItemRectMin(); owner >= 0)
-      fill({at.x - 16, at.y + 2, at.x - 6, at.y + 12}, color, 2);
+    number_cell(block.owner < 0 ? "-" : std::to_string(block.owner));
+    if (const ImVec2 at = ImGui::GetItemRectMin(); block.owner >= 0)
+      fill({at.x - 16, at.y + 2, at.x - 6, at.y + 12}, block.color, 2);
     for (const double value : {double{sample.row_max}, steps[i].factor, double{sample.row_sum}})
       number_cell(brief ? brief_text(value) : softmax_text(value));
     number_cell(percent_text(steps[i].part));
@@ -195,10 +202,7 @@ void draw_curves(const PanelContext& context, const SoftmaxRow& row, const Box& 
       if (!std::isfinite(values[i])) continue;
       const double high = least < most ? (values[i] - least) / (most - least) : 0.5;
       const ImVec2 point = plot.at((at + next) / 2, 1 - high);
-      const int owner = owner_at(session.document(), row.rank, row.samples[i].step);
-      const Color color =
-          owner < 0 ? palette.accent
-                    : owner_color(session.look.theme, owner, session.document().trace.rank_count());
+      const Color color = block_of(context, row, row.samples[i].step).color;
       if (bars) {
         fill({plot.at(at, 0).x + 1, point.y, plot.at(next, 0).x - 1, plot.y1}, color, 1);
         continue;

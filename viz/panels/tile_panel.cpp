@@ -299,11 +299,7 @@ void draw_tile(const PanelContext& context) {
     const ImVec2 top(box.x0 + kTilePad, box.y0 + 4);
     const float width = box.width() - 2 * kTilePad;
     int& step = session.panels.tile_step;
-    if (session.panels.bare)
-      draw_text(context.fonts.strong, {top.x, top.y + 3}, {0, 0}, context.palette.text,
-                kStepNames[step]);
-    else
-      step = draw_tabs(context, "steps", top, kStepNames, step, width);
+    step = draw_title_tabs(context, "steps", top, kStepNames, step, width);
     const std::vector<Box> tabs = tab_boxes(context.fonts, top, kStepNames, width);
     const float hint = tabs.back().x1 + 12;
     if (!session.panels.bare && text_width(context.fonts.small, "press < or >") < box.x1 - hint)

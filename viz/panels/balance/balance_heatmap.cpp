@@ -233,11 +233,7 @@ int choose_metric(const PanelContext& context, ImVec2 at, float* end) {
   for (const HeatMetric& metric : kHeatMetrics) metrics.emplace_back(metric.name);
   if (end != nullptr) *end = tab_boxes(context.fonts, at, metrics).back().x1;
   int& chosen = context.session.rank_map.metric;
-  if (context.session.panels.bare) {
-    draw_label(context, {at.x, at.y + 11}, {0, 0.5f}, metrics[chosen]);
-    return chosen;
-  }
-  return chosen = draw_tabs(context, "metrics", at, metrics, chosen);
+  return chosen = draw_title_tabs(context, "metrics", at, metrics, chosen);
 }
 
 }  // namespace ringscope::viz
