@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "tests/viz/hands.h"
+#include "tests/viz_data/simulated.h"
 #include "viz/panels/balance/balance_heatmap.h"
 
 // This header needs imgui.h before it.
@@ -31,6 +32,18 @@ TEST(ComparePanel, DrawsAnyNumberOfRecordings) {
     }
     EXPECT_GT(stage.box_of_picture("compare mask 0").width(), 50);
   }
+}
+
+// Striped and zigzag ranks have pairs that differ by less than a per cent.
+TEST(ComparePanel, AChangeThatRoundsToNothingIsNotShown) {
+  Stage stage(draw_compare,
+              documents_of(simulated_trace(simulated_scenario(8, PartitionKind::striped)),
+                           simulated_trace(simulated_scenario(8, PartitionKind::zigzag))),
+              1600, 780);
+  stage.picture();
+  const std::string svg = svg_of(*ImGui::GetDrawData(), 1600, 780);
+  EXPECT_NE(svg.find(">balance ceiling<"), svg.npos);
+  for (const char* nothing : {">-0 %<", ">+0 %<"}) EXPECT_EQ(svg.find(nothing), svg.npos);
 }
 
 TEST(ComparePanel, TheDifferenceLeadsToTheSliceThatChanged) {

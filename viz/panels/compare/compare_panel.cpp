@@ -92,9 +92,9 @@ std::vector<BigFigure> highlights(const PanelContext& context, const Document& d
   const double idle = idle_ns / std::max(document.idle.ranks_ns(), 1.0);
   const double pairs = balance.pairs_of_busiest(document.axis.forward_steps());
   const double first_pairs = first.balance.pairs_of_busiest(first.axis.forward_steps());
+  const double more = first_pairs > 0 ? 100 * (pairs / first_pairs - 1) : 0;
   std::string change;
-  if (scale.equal && &document != &first && first_pairs > 0 && pairs != first_pairs)
-    change = fmt::format("{:+.0f} %", (pairs / first_pairs - 1) * 100);
+  if (scale.equal && std::abs(more) >= 0.5) change = fmt::format("{:+.0f} %", more);
   const std::string ceiling = percent_text(balance.balance_ceiling);
   const bool tells = scale.equal && scale.best_ceiling != scale.worst_ceiling;
   const Color color = tells && ceiling == scale.best_ceiling    ? context.palette.accent
