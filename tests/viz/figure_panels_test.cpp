@@ -274,6 +274,19 @@ TEST(MaskPanel, NumbersOfOneQueryStandApart) {
   EXPECT_EQ(svg.find(">64</text>"), svg.rfind(">64</text>"));  // of the keys alone
 }
 
+// A run that failed has pairs to attend that its ranks did not come to.
+TEST(MaskPanel, WhatAFailedRunDidNotComeToCounts) {
+  HandMade made(2, "contiguous", "causal");
+  made.recording().info.failure = RunEnd{"its process was killed", 1, 1};
+  Trace trace = made.compute(0, 0, 0, 10).compute(1, 0, 0, 10).trace();
+  const Index rows = trace.info.shape.seqlen;
+  Stage stage(draw_mask, documents_of(std::move(trace)), 600, 400);
+  stage.picture();
+  EXPECT_NE(svg_of(*ImGui::GetDrawData(), 600, 400)
+                .find(" of " + count_text(static_cast<double>(rows * (rows + 1) / 2)) + " pairs"),
+            std::string::npos);
+}
+
 // In local order the picture's block (2, 1) is what rank 2 does with KV block 1. The panel of a tile comes
 // to the front where one of this block was recorded, and does not hide the mask for others.
 TEST(MaskPanel, ClickSelectsTheSliceOfTheRegion) {

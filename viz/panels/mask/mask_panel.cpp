@@ -50,6 +50,14 @@ Done pairs_done(const Document& document, const RingMoment& moment) {
     done.all += of_rank[steps];
     done.pairs += of_rank[now] + (of_rank[now + 1] - of_rank[now]) * at.progress;
   }
+  // What a run that failed did not come to is not attended either.
+  if (document.trace.info.failure && document.mask)
+    done.all = kept(document.number, [&document] {
+      double all = 0;
+      for (const std::vector<Index>& of_rank : predicted_pairs(*document.mask))
+        all = std::accumulate(of_rank.begin(), of_rank.end(), all);
+      return all;
+    });
   return done;
 }
 
