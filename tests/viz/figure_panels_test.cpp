@@ -287,6 +287,34 @@ TEST(MaskPanel, WhatAFailedRunDidNotComeToCounts) {
             std::string::npos);
 }
 
+// Lines of the text's colour on a rim of the ground's, whatever lies below, say where documents end.
+TEST(MaskPanel, DocumentsHaveEdgesAndNames) {
+  Trace trace = ring_trace(4);
+  trace.info.mask = "causal+documents:16,24,24";
+  Stage stage(draw_mask, documents_of(std::move(trace)), 600, 400);
+  stage.session.seek(stage.session.length());  // where no frame is
+  const Box box = mask_layout(stage.box()).picture;
+  for (const Theme theme : {Theme::dark, Theme::light}) {
+    stage.session.look.theme = theme;
+    const Palette& palette = palette_of(theme);
+    const Image image = stage.picture();
+    for (const int end : {16, 40}) {
+      const auto [x, y] = box.at(end / 64.0, end / 64.0);
+      const float left = std::round(x), top = std::round(y);
+      EXPECT_EQ(colors_in(image, {left, box.y0, left + 1, box.y1}), std::set{palette.text});
+      EXPECT_EQ(colors_in(image, {box.x0, top, box.x1, top + 1}), std::set{palette.text});
+      EXPECT_EQ(colors_in(image, {left + 1, box.y0, left + 2, box.y1}),
+                std::set({palette.text, palette.background}));
+    }
+  }
+  const std::string svg = svg_of(*ImGui::GetDrawData(), 600, 400);
+  for (const char* text : {">16</text>", ">40</text>", ">doc 0</text>", ">doc 2</text>"}) {
+    const std::size_t of_keys = svg.find(text);
+    EXPECT_NE(of_keys, svg.npos) << text;
+    EXPECT_NE(svg.find(text, of_keys + 1), svg.npos) << text << " of queries";
+  }
+}
+
 // In local order the picture's block (2, 1) is what rank 2 does with KV block 1. The panel of a tile comes
 // to the front where one of this block was recorded, and does not hide the mask for others.
 TEST(MaskPanel, ClickSelectsTheSliceOfTheRegion) {

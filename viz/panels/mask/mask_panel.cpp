@@ -102,6 +102,83 @@ std::vector<double> local_edges(const Partition& partition) {
   return edges;
 }
 
+// Return where documents end within an axis of `rows` from a position on, as distances from that; none
+// where lines there would hide the picture.
+std::vector<Index> document_ends(const MaskModel& model, Index first, Index rows, float pixels) {
+  constexpr float kLeastDocument = 6;  // pixels, on the average
+  const Mask mask = model.mask();
+  std::vector<Index> ends;
+  if (kLeastDocument * static_cast<float>(mask.num_documents) > pixels) return ends;
+  for (Index document = 0; document < mask.num_documents; ++document)
+    if (const Index end = mask.document(document).last - first; end > 0 && end < rows)
+      ends.push_back(end);
+  return ends;
+}
+
+// Draw thin lines between documents. Their rims set them apart from every colour.
+void draw_document_lines(const PanelContext& context, const MaskModel& model, const Box& box) {
+  const Partitions& both = model.partition;
+  std::vector<Box> lines;
+  const auto add = [&](Index first, Index rows, float pixels, auto&& line_at) {
+    for (const Index end : document_ends(model, first, rows, pixels))
+      lines.push_back(
+          line_at(std::round(pixels * static_cast<float>(end) / static_cast<float>(rows))));
+  };
+  add(0, both.seqlen, box.width(), [&](float at) {
+    return Box{box.x0 + at, box.y0, box.x0 + at + 1, box.y1};
+  });
+  add(both.first_query, both.queries.seqlen, box.height(), [&](float at) {
+    return Box{box.x0, box.y0 + at, box.x1, box.y0 + at + 1};
+  });
+  for (const Box& line : lines)
+    fill({line.x0 - 1, line.y0 - 1, line.x1 + 1, line.y1 + 1}, context.palette.background);
+  for (const Box& line : lines) fill(line, context.palette.text);
+}
+
+// A text beside an axis: a position, whose mark is at a share of the axis, or a document's name.
+struct Tick {
+  double share = 0;
+  float lean = 0;  // the part of the text that lies before it
+  std::string text{};
+  bool is_name = false;
+};
+
+// Return the ends and names of documents or, without documents, some evenly spaced positions of `rows`
+// from `first` on. A text takes `room` pixels of the axis.
+std::vector<Tick> ticks_of(const MaskModel& model, Index first, Index rows, float pixels,
+                           float room) {
+  std::vector<Index> ends = document_ends(model, first, rows, pixels);
+  const bool has_documents = !ends.empty();
+  const Index parts = std::min<Index>(rows, pixels > 220  ? 4
+                                            : pixels > 60 ? 2
+                                            : pixels > 30 ? 1
+                                                          : 0);
+  for (Index i = 1; i < parts && !has_documents; ++i) ends.push_back(rows * i / parts);
+  if (parts > 0) ends.push_back(rows);
+  const auto share = [rows](Index row) {
+    return static_cast<double>(row) / static_cast<double>(rows);
+  };
+  const auto text = [&](Index row) {
+    const Index at = first + row;
+    return at > 0 && model.partition.seqlen >= 100000 ? count_text(static_cast<double>(at))
+                                                      : std::to_string(at);
+  };
+  std::vector<Tick> ticks = {{.text = text(0)}};
+  double before = 0, free_from = room;
+  for (const Index end : ends) {
+    const double at = share(end);
+    if (has_documents && (at - before) * pixels >= 3 * room)
+      ticks.push_back({(before + at) / 2, 0.5f,
+                       fmt::format("doc {}", model.mask().document_of(first + end - 1)), true});
+    const bool is_last = end == rows;
+    const bool fits = is_last || (at * pixels >= free_from && (1 - at) * pixels >= room);
+    ticks.push_back({at, is_last ? 1 : 0.5f, fits ? text(end) : ""});
+    if (fits) free_from = at * pixels + room;
+    before = at;
+  }
+  return ticks;
+}
+
 // Draw numbers along the keys above the picture, and along the queries down its left side.
 void draw_axes(const PanelContext& context, const MaskModel& model, const MaskLayout& layout) {
   if (!layout.axes) return;
@@ -112,31 +189,21 @@ void draw_axes(const PanelContext& context, const MaskModel& model, const MaskLa
   if (context.session.look.mask_order == MaskOrder::global) {
     const Index seqlen = model.partition.seqlen, queries = model.partition.queries.seqlen,
                 first = model.partition.first_query;
-    // Call `tick` with place and text of so many positions of an axis as there are, and room for.
-    const auto draw_axis = [&](float pixels, Index begin, Index rows, auto&& tick) {
-      const Index room = pixels > 220 ? 4 : pixels > 60 ? 2 : pixels > 30 ? 1 : 0;
-      const Index parts = std::min(rows, room);
-      for (Index i = 0; i <= parts; ++i) {
-        const Index row = i > 0 ? rows * i / parts : 0, at = begin + row;
-        tick(static_cast<double>(row) / static_cast<double>(rows),
-             i == 0       ? 0.0f
-             : i == parts ? 1.0f
-                          : 0.5f,
-             at > 0 && seqlen >= 100000 ? count_text(static_cast<double>(at)) : std::to_string(at));
-      }
-    };
-    draw_axis(box.width(), 0, seqlen, [&](double share, float lean, const std::string& text) {
-      const float x = box.at(share, 0).x;
-      draw_list().AddLine({x, box.y0 - 5}, {x, box.y0 - 1}, palette.grid);
-      draw_label(context, {x, box.y0 - 6}, {lean, 1}, text);
-    });
-    draw_axis(box.height(), first, queries, [&](double share, float lean, const std::string& text) {
-      const float y = box.at(0, share).y;
-      draw_list().AddLine({box.x0 - 5, y}, {box.x0 - 1, y}, palette.grid);
-      draw_label(context, {box.x0 - 8, y}, {1, lean}, text);
-    });
+    const bool names_queries = box.height() >= 160;
+    const float high = font_height(font), wide = text_width(font, std::to_string(seqlen)) + 8;
+    for (const Tick& tick : ticks_of(model, 0, seqlen, box.width(), wide)) {
+      const float x = box.at(tick.share, 0).x;
+      if (!tick.is_name) draw_list().AddLine({x, box.y0 - 5}, {x, box.y0 - 1}, palette.grid);
+      draw_label(context, {x, box.y0 - 6}, {tick.lean, 1}, tick.text);
+    }
+    for (const Tick& tick : ticks_of(model, first, queries, box.height(), high + 3)) {
+      const float y = box.at(0, tick.share).y;
+      if (tick.is_name && names_queries && y < box.y0 + 16 + 1.5f * high) continue;
+      if (!tick.is_name) draw_list().AddLine({box.x0 - 5, y}, {box.x0 - 1, y}, palette.grid);
+      draw_label(context, {box.x0 - 8, y}, {1, tick.lean}, tick.text);
+    }
     draw_label(context, {box.x0 - 8, box.y0 - 6}, {1, 1}, "keys");
-    if (box.height() >= 160) draw_label(context, {box.x0 - 8, box.y0 + 15}, {1, 0}, "queries");
+    if (names_queries) draw_label(context, {box.x0 - 8, box.y0 + 15}, {1, 0}, "queries");
     return;
   }
   const std::vector<double> edges = local_edges(model.partition),
@@ -406,8 +473,11 @@ void draw_mask_picture(const PanelContext& context, const MaskPicture& picture, 
         {picture.order, session.look.theme, session.look.color_by, &progress, picture.only_rank},
         image);
   });
+  if (picture.order == MaskOrder::local)
+    draw_block_lines(context, *document.mask, box);
+  else
+    draw_document_lines(context, *document.mask, box);
   outline({box.x0 - 1, box.y0 - 1, box.x1 + 1, box.y1 + 1}, context.palette.panel_border);
-  if (picture.order == MaskOrder::local) draw_block_lines(context, *document.mask, box);
   draw_now(context, document, picture.order, moment, box);
 }
 
