@@ -5,13 +5,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "core/base/error.h"
 #include "tests/app/program.h"
+#include "tests/viz/hands.h"
 #include "viz/window/open_session.h"
 
 namespace ringscope::viz {
@@ -55,6 +58,47 @@ TEST(Preferences, WhatMakesNoSenseIsAsIfItWereNotThere) {
   Preferences light;
   light.theme = Theme::light;
   EXPECT_EQ(parse_preferences("{\"theme\": \"light\", \"width\": \"?\", \"more\": {}}"), light);
+}
+
+// Every size of text that keys lead to is kept.
+TEST(TextSize, HasLimitsAndComesBack) {
+  for (const auto& [change, limit] : {std::pair(1, kMostTextScale), {-1, kLeastTextScale}}) {
+    Preferences p;
+    for (int i = 0; i < 40; ++i) {
+      const float before = std::exchange(p.text_scale, changed_text_scale(p.text_scale, change));
+      EXPECT_EQ((p.text_scale - before) * static_cast<float>(change) > 0, before != limit);
+      EXPECT_EQ(parse_preferences(preferences_text(p)), p);
+    }
+    EXPECT_EQ(p.text_scale, limit);
+    EXPECT_EQ(changed_text_scale(limit, 0), 1);
+  }
+}
+
+// Text grows on the screen until the layout is as small as that of the smallest window.
+TEST(TextSize, LeavesASmallWindowItsPanels) {
+  float before = 0;
+  for (float text = kLeastTextScale;; text = changed_text_scale(text, 1)) {
+    const float scale = scale_in_window(1, 640, 480, text);
+    SCOPED_TRACE(testing::Message() << text << " is " << scale);
+    Viewer viewer(scale);
+    viewer.open(session_of(ring_trace(4)));
+    FrameInput input;
+    input.width = static_cast<int>(std::lround(640 / scale));
+    input.height = static_cast<int>(std::lround(480 / scale));
+    picture_of(viewer, input, 640, 480);
+    EXPECT_EQ(ImGui::GetDrawData()->FramebufferScale.x, scale);
+    EXPECT_EQ(scale > before, text <= 2);
+    for (const char* shown : {"rank 0", "Play", "0 ns"}) {
+      const ImVec2 place = place_of_text(shown);
+      EXPECT_TRUE(place.x < static_cast<float>(input.width) && place.y > 0 &&
+                  place.y < static_cast<float>(input.height))
+          << shown;
+    }
+    before = scale;
+    if (text == kMostTextScale) break;
+  }
+  EXPECT_GT(scale_in_window(1, 1600, 900, 1.125f), 1);
+  EXPECT_EQ(scale_in_window(1, 3200, 1800, 1), 2);
 }
 
 class PreferencesPlace : public ProgramTest {

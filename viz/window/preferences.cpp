@@ -64,8 +64,9 @@ Preferences parse_preferences(const std::string& text) {
     if (const auto& value = member(json, name);
         value.IsInt() && value.GetInt() >= 240 && value.GetInt() <= 16384)
       p.*size = value.GetInt();
-  if (const auto& value = member(json, "text_scale");
-      value.IsNumber() && value.GetDouble() >= 0.5 && value.GetDouble() <= 3)
+  if (const auto& value = member(json, "text_scale"); value.IsNumber() &&
+                                                      value.GetDouble() >= kLeastTextScale &&
+                                                      value.GetDouble() <= kMostTextScale)
     p.text_scale = static_cast<float>(value.GetDouble());
   for (const auto& [name, split] : kSplits)
     if (const auto& value = member(member(json, "splits"), name);
@@ -75,6 +76,23 @@ Preferences parse_preferences(const std::string& text) {
     for (const rapidjson::Value& path : recent.GetArray())
       if (path.IsString() && p.recent.size() < kMostRecent) p.recent.emplace_back(path.GetString());
   return p;
+}
+
+float magnification(int width, int height) {
+  return std::max(1.0f, std::floor(4 * std::min(static_cast<float>(width) / 1600,
+                                                static_cast<float>(height) / 900)) /
+                            4);
+}
+
+float changed_text_scale(float scale, int change) {
+  if (change == 0) return 1;
+  return std::clamp(scale + 0.125f * static_cast<float>(change), kLeastTextScale, kMostTextScale);
+}
+
+float scale_in_window(float content_scale, int width, int height, float text_scale) {
+  const float as_at_first = std::max(content_scale, magnification(width, height));
+  const float most = std::min(static_cast<float>(width) / 320, static_cast<float>(height) / 240);
+  return std::min(as_at_first * text_scale, std::max(as_at_first, most));
 }
 
 void note_recent(Preferences& p, const std::string& path) {

@@ -20,6 +20,17 @@ struct Preferences {
   bool operator==(const Preferences&) const = default;
 };
 
+inline constexpr float kLeastTextScale = 0.5f, kMostTextScale = 3;
+// Return the next larger (1) or smaller (-1) scale of text, or that of the beginning (0).
+float changed_text_scale(float scale, int change);
+
+// Return by how much a window or picture of so many pixels magnifies everything, rather than show more:
+// quarters of what 1600 x 900 pixels show.
+float magnification(int width, int height);
+// Return how many pixels a window of so many has per pixel of its layout, which larger text makes no
+// smaller than 320 x 240, the size of the smallest window.
+float scale_in_window(float content_scale, int width, int height, float text_scale);
+
 // Put `path` first among the recent ones, which are few.
 void note_recent(Preferences& preferences, const std::string& path);
 

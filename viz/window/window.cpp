@@ -127,14 +127,6 @@ void listen(GLFWwindow* window, WindowListener& listener) {
 
 namespace fs = std::filesystem;
 
-// Return by how much a window or picture of so many pixels magnifies everything, rather than show more:
-// quarters of what 1600 x 900 pixels show.
-float magnification(int width, int height) {
-  return std::max(1.0f, std::floor(4 * std::min(static_cast<float>(width) / 1600,
-                                                static_cast<float>(height) / 900)) /
-                            4);
-}
-
 constexpr double kFrameSeconds = 1.0 / 60, kSlowFrameSeconds = 1.0 / 20;
 constexpr int kFramesAfterInput = 3;              // until the change has settled
 constexpr std::uintmax_t kQuickBytes = 4u << 20;  // read before the window opens if smaller
@@ -255,8 +247,7 @@ Window::Window(const ViewOptions& options) : options_(options), preferences_(loa
     cursors_[cursor] = glfwCreateStandardCursor(shape);
   listener_.happened = [this] { frames_due_ = kFramesAfterInput; };
   listener_.text_resized = [this](int change) {
-    float& scale = preferences_.text_scale;
-    scale = change == 0 ? 1 : std::clamp(scale + 0.125f * static_cast<float>(change), 0.5f, 3.0f);
+    preferences_.text_scale = changed_text_scale(preferences_.text_scale, change);
   };
   listener_.dropped = [this](std::vector<std::string> paths) { load(std::move(paths)); };
   listen(window_, listener_);
@@ -271,7 +262,7 @@ Window::~Window() {
 
 // Let everything grow with a large window.
 void Window::fit_scale(int width, int height) {
-  scale_ = std::max(content_scale_, magnification(width, height)) * preferences_.text_scale;
+  scale_ = scale_in_window(content_scale_, width, height, preferences_.text_scale);
   listener_.scale = scale_;
   if (viewer_ && !viewer_->set_scale(scale_)) return;
   if (!viewer_) viewer_.emplace(scale_);
