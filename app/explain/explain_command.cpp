@@ -114,20 +114,10 @@ struct OneRanks {
   Recording recording;
 };
 
-// Join the events of another rank of the same run. Return whether it is one.
-bool join(Recording& to, Recording& from) {
-  const RunInfo &a = to.info, &b = from.info;
-  if (only_rank_of(from) < 0 || a.world_size != b.world_size || a.base_time_ns != b.base_time_ns ||
-      a.command != b.command)
-    return false;
-  const auto rank = static_cast<std::size_t>(only_rank_of(from));
-  if (to.events[rank].empty()) to.events[rank] = std::move(from.events[rank]);
-  return true;
-}
-
 void take_rank(std::vector<OneRanks>& runs, const std::string& path, Recording recording) {
   for (OneRanks& run : runs)
-    if (join(run.recording, recording)) return;
+    if (is_rank_of_run(recording, run.recording))
+      return join_rank(run.recording, std::move(recording));
   runs.push_back({path, std::move(recording)});
 }
 
@@ -137,7 +127,7 @@ void join_neighbours(OneRanks& run) {
   for (const std::string& file : files_in({folder.empty() ? "." : folder})) try {
       if (!is_ours(file)) continue;
       Recording other = read_chrome_trace(file);
-      join(run.recording, other);
+      if (is_rank_of_run(other, run.recording)) join_rank(run.recording, std::move(other));
     } catch (const InputError&) {  // not a file of this run
     }
 }

@@ -63,7 +63,9 @@ std::vector<Trace> traces_to_write(const viz::ViewOptions& options) {
 
 // Write the slices that the words of --select find, or all, as CSV. Throw as load_traces does.
 void write_csv(const viz::ViewOptions& options) {
-  const Trace trace = std::move(traces_to_write(options).front());
+  std::vector<Trace> traces = traces_to_write(options);
+  if (traces.size() > 1) contradiction("--csv", "given with several traces", "it with one");
+  const Trace trace = std::move(traces.front());
   std::string words = options.select.value_or("shorter:1e10s");
   std::replace(words.begin(), words.end(), ',', ' ');
   const viz::SearchResult found = viz::search(trace, words, trace.slice_count);
@@ -299,8 +301,6 @@ Finish declare_view(CommandFlags& flags) {
                              "--difference", "--axis", "--story", "--panel", "--what-if"})
       if (view->traces.empty() && flags.given(flag))
         contradiction(flag, "no trace given", "it together with TRACE...");
-    if (view->csv && view->traces.size() > 1)
-      contradiction("--csv", "given with several traces", "it with one");
     if (view->traces.empty()) view->examples = viewer_examples();
     for (auto* const path : {&view->csv, &view->perfetto})
       if (*path == "-") *path = "/dev/stdout";

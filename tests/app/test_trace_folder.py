@@ -30,11 +30,14 @@ def test_it_has_kernels_that_hta_knows(program):
     program.refused("run --random --seqlen 32 --trace tr/", "--trace", "not empty")
 
 
-def test_the_viewer_draws_a_file_of_it(program):
+def test_the_viewer_draws_it(program):
     if "view          yes" not in program.well("info"):
         pytest.skip("no viewer in this build")
     program.well("run --random --seqlen 256 --trace tr/")
     program.well("view tr/rank1.json --screenshot r.png --size 640x400")
+    program.well("view tr --panel timeline --screenshot all.png --size 640x400")
+    rows = program.well("view tr --csv -").splitlines()[1:]
+    assert {row.split(",")[2] for row in rows} == {"0", "1", "2", "3"}
 
 
 @pytest.mark.parametrize("place", ["full", "file", "not/there"])

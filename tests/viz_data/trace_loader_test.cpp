@@ -271,6 +271,32 @@ TEST_F(TraceFile, RecordingsInTheOrderGiven) {
   EXPECT_EQ(traces[2].path, b);
 }
 
+// A run may write a file per rank. Those of another run, and the same file again, are recordings of
+// their own.
+TEST_F(TraceFile, TheFilesOfARunsRanksAreOneRecording) {
+  for (const int world_size : {2, 5}) {
+    Recording run = whole_recording(world_size, true);
+    std::vector<std::string> files;
+    const auto write_ranks = [&](const std::string& name) {
+      for (int rank = 0; rank < run.info.world_size; ++rank) {
+        files.push_back(write(name + std::to_string(rank) + ".json", ""));
+        AtomicFile file(files.back());
+        write_chrome_trace_of_rank(file, run, rank);
+        file.commit();
+      }
+    };
+    write_ranks("rank");
+    const std::vector<Trace> traces = load_traces({files.rbegin(), files.rend()});
+    ASSERT_EQ(traces.size(), 1u);
+    expect_same(traces[0], run);
+    EXPECT_EQ(traces[0].path + "/", testing::TempDir());
+    ++run.info.base_time_ns;
+    write_ranks("other");
+    EXPECT_EQ(load_traces(files).size(), 2u);
+    EXPECT_EQ(load_traces({files[0], files[1], files[0]}).size(), 2u);
+  }
+}
+
 TEST_F(TraceFile, MoreThanATableHasColumnsForAreRefused) {
   const std::string path = write("a.json", R"([{"ph": "X", "ts": 1}])");
   std::vector<std::string> paths(kMostRecordings, path);

@@ -558,6 +558,25 @@ int only_rank_of(const Recording& recording) {
   return recording.events.size() > 1 ? only : -1;
 }
 
+bool is_rank_of_run(const Recording& other, const Recording& recording) {
+  const RunInfo &a = recording.info, &b = other.info;
+  return only_rank_of(other) >= 0 && recording.events.size() == other.events.size() &&
+         a.world_size == b.world_size && a.base_time_ns == b.base_time_ns && a.command == b.command;
+}
+
+void join_rank(Recording& recording, Recording other) {
+  const auto rank = static_cast<std::size_t>(only_rank_of(other));
+  if (!recording.events[rank].empty()) return;
+  recording.events[rank] = std::move(other.events[rank]);
+  if (rank < recording.model.size() && rank < other.model.size())
+    recording.model[rank] = std::move(other.model[rank]);
+  if (rank < recording.kernel.size() && rank < other.kernel.size())
+    recording.kernel[rank] = std::move(other.kernel[rank]);
+  recording.samples.insert(recording.samples.end(), other.samples.begin(), other.samples.end());
+  ranges::stable_sort(recording.samples, {}, &SoftmaxSample::rank);
+  if (other.tile) recording.tile = std::move(other.tile);
+}
+
 std::string headline_of(const Diagnosis& finding) {
   const int rank = finding.rank;
   std::string held_up = "Steps take longer at random";

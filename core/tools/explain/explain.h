@@ -73,6 +73,12 @@ Explanation explain(const Recording& recording);
 // Return the rank that alone of several was recorded, or -1.
 int only_rank_of(const Recording& recording);
 
+// Return whether `other` is of one rank of the run that `recording` is of: `run --trace DIR/` writes a
+// file per rank.
+bool is_rank_of_run(const Recording& other, const Recording& recording);
+// Add what that rank recorded, unless it is there.
+void join_rank(Recording& recording, Recording other);
+
 // Return what a finding is and what it costs, in one sentence without its full stop.
 std::string headline_of(const Diagnosis& finding);
 // Return the same and what was seen, as one paragraph.

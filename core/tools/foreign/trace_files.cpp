@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -14,6 +15,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/ranges.h"
+#include "core/tools/explain/explain.h"
 #include "core/tools/foreign/kineto.h"
 #include "core/trace/chrome_trace_reader.h"
 #include "core/trace/trace_fields.h"
@@ -320,7 +322,8 @@ class ForeignEvents {
 // What one file says of its trace and of the job that it comes from.
 struct LoadedTrace {
   Trace trace;
-  TraceFile file;            // without the recording, which the trace holds
+  std::optional<Recording> of_rank;  // of one rank of several; then the trace holds its path alone
+  TraceFile file;                    // without the recording, which the trace holds
   bool profiler = false;     // PyTorch's profiler wrote it; with a rank it has one RankTrack
   RankProfile profile = {};  // what it has of a ring
 };
@@ -367,7 +370,11 @@ LoadedTrace load_text(TextSource& text, FileEvents& events, const std::string& p
   TraceFile& file = events.file;
   read_trace(text, file, other, 0, chunk);
   LoadedTrace loaded;
-  if (file.recording) {
+  if (!is_alone && file.how == HowWhole::whole && file.recording &&
+      only_rank_of(*file.recording) >= 0) {
+    loaded.of_rank = std::move(*file.recording);
+    loaded.trace.path = path;
+  } else if (file.recording) {
     loaded.trace = to_trace(std::move(*file.recording), file.messages, path);
     loaded.trace.is_part = file.how == HowWhole::part;
   } else {
@@ -431,22 +438,27 @@ void join_messages(Trace& trace) {
   struct Ends {
     std::vector<SliceId> sends, recvs;
   };
-  std::map<std::pair<std::int64_t, std::int64_t>, Ends> messages;  // by {from, to}
+  // By {from, to} and, in recordings of ours, by what is sent.
+  std::map<std::tuple<std::int64_t, std::int64_t, Pass, Payload, int, int>, Ends> messages;
   for (std::uint32_t row = 0; row < trace.rows.size(); ++row) {
     const std::int64_t rank = trace.ranks[trace.rank_of_row(row)].pid;
     for (std::uint32_t i = 0; i < trace.rows[row].count; ++i) {
       const TraceEvent& slice = trace.slice({row, i});
       if (slice.peer() < 0) continue;
-      if (slice.lane == Lane::send) messages[{rank, slice.peer()}].sends.push_back({row, i});
-      if (slice.lane == Lane::recv) messages[{slice.peer(), rank}].recvs.push_back({row, i});
+      const auto ends = [&](std::int64_t from, std::int64_t to) -> Ends& {
+        return messages[{from, to, slice.pass, slice.payload, slice.step, slice.kv_owner}];
+      };
+      if (slice.lane == Lane::send) ends(rank, slice.peer()).sends.push_back({row, i});
+      if (slice.lane == Lane::recv) ends(slice.peer(), rank).recvs.push_back({row, i});
     }
   }
   const auto begin_of = [&](SliceId id) { return trace.slice(id).begin_ns; };
-  for (auto& [ranks, ends] : messages) {
+  for (auto& [message, ends] : messages) {
     if (ends.sends.size() != ends.recvs.size()) {
-      trace.notices.push_back(
-          fmt::format("{} sends of rank {} to rank {}, but {} receives: not joined",
-                      ends.sends.size(), ranks.first, ranks.second, ends.recvs.size()));
+      if (!trace.is_ring)
+        trace.notices.push_back(fmt::format(
+            "{} sends of rank {} to rank {}, but {} receives: not joined", ends.sends.size(),
+            std::get<0>(message), std::get<1>(message), ends.recvs.size()));
       continue;
     }
     ranges::stable_sort(ends.sends, {}, begin_of);
@@ -463,6 +475,9 @@ void join_messages(Trace& trace) {
 // Return whether two files seem to come from different ranks of one job.
 bool of_one_job(const LoadedTrace& first, const LoadedTrace& second) {
   const TraceFile &a = first.file, &b = second.file;
+  if (first.of_rank && second.of_rank)
+    return is_rank_of_run(*first.of_rank, *second.of_rank) &&
+           only_rank_of(*first.of_rank) != only_rank_of(*second.of_rank);
   return first.profiler && second.profiler && a.rank && b.rank && a.world_size && b.world_size &&
          *a.world_size == *b.world_size && *a.rank != *b.rank &&
          a.base_time_ns.has_value() == b.base_time_ns.has_value();
@@ -486,6 +501,26 @@ std::optional<Trace> ring_of(std::vector<LoadedTrace>& files, std::vector<std::s
   Trace ring = to_trace(std::move(*inferred.recording), files[0].trace.path);
   ring.notices.insert(ring.notices.end(), inferred.notes.begin(), inferred.notes.end());
   return ring;
+}
+
+// Join the recordings of a run's ranks, which don't know each other's messages. All files of a folder go by its name.
+Trace join_ranks(std::vector<LoadedTrace> files, bool are_all) {
+  Recording& run = *files[0].of_rank;
+  std::string path = files[0].trace.path;
+  const auto folder = std::filesystem::path(path).parent_path();
+  are_all = are_all && files.size() > 1 && !folder.empty();
+  for (std::size_t i = 1; i < files.size(); ++i) {
+    are_all = are_all && std::filesystem::path(files[i].trace.path).parent_path() == folder;
+    join_rank(run, std::move(*files[i].of_rank));
+  }
+  if (are_all) path = folder.string();
+  return with_path_in_errors(path, [&] {
+    Trace trace = to_trace(std::move(run), path);
+    if (const int all = trace.info.world_size; files.size() > 1 && std::ssize(files) < all)
+      trace.notices.push_back(fmt::format("{} of {} ranks' files are there", files.size(), all));
+    join_messages(trace);
+    return trace;
+  });
 }
 
 // Merge the files (at least one) of a job onto one axis: ranks in order, times moved to the
@@ -584,7 +619,11 @@ std::vector<Trace> load_traces(const std::vector<std::string>& paths, LoadProgre
     group->push_back(std::move(file));
   }
   std::vector<Trace> traces;
-  for (auto& group : groups) traces.push_back(merge_ranks(std::move(group)));
+  for (auto& group : groups) {
+    const bool are_all = group.size() == paths.size();
+    traces.push_back(group[0].of_rank ? join_ranks(std::move(group), are_all)
+                                      : merge_ranks(std::move(group)));
+  }
   refuse_different_world_sizes(traces);
   return traces;
 }

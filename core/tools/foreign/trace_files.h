@@ -34,8 +34,8 @@ Trace parse_trace(std::string_view text, const std::string& path = "trace",
 inline constexpr std::size_t kMostRecordings = 63;
 
 // Load several files. Profiler traces of different ranks of one job (distributedInfo with one
-// world_size and distinct ranks) become one trace with all ranks on one axis. Every other
-// file is a trace of its own, in the order given. Throws InputError, also for more than
+// world_size and distinct ranks) become one trace with all ranks on one axis, and so do recordings of
+// one run's ranks (`run --trace DIR/`). Every other file is a trace of its own, in the order given. Throws InputError, also for more than
 // kMostRecordings, and for those that differ in world_size, because they can't be compared.
 std::vector<Trace> load_traces(const std::vector<std::string>& paths,
                                LoadProgress* progress = nullptr);
