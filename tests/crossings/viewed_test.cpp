@@ -1,4 +1,5 @@
 // What the viewer's panels say of a run is what its summary and its simulation say.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -9,6 +10,7 @@
 #include "tests/crossings/drawn_run.h"
 #include "tests/viz_data/hand_made.h"
 #include "viz/data/analysis/comparison.h"
+#include "viz/data/analysis/what_if.h"
 #include "viz/data/session/selection.h"
 
 namespace ringscope::viz {
@@ -64,6 +66,69 @@ TEST(Viewed, BalanceCompareAndAMeasureAreTheSummary) {
     EXPECT_NEAR(static_cast<double>(times[static_cast<int>(Lane::compute)]), compute_ns, 1e-3);
     EXPECT_NEAR(static_cast<double>(times[static_cast<int>(Lane::wait)]), wait_ns, 1e-3);
   }
+}
+
+// Numbers that a recording names, so that it tells its links exactly.
+std::string name_of_link(double bytes_per_s, double latency_s) {
+  return fmt::format("{},{}", bytes_per_s / 1e9, 1e6 * latency_s);
+}
+
+TEST(Viewed, APredictionIsTheSimulationOfItsSettings) {
+  DrawnRuns runs(12);
+  int refused = 0, compared = 0;
+  for (int i = 0; i < drawn_runs(); ++i) {
+    Scenario drawn = runs.next();
+    if (!is_offered(drawn.job.scheme)) set_scheme(drawn.job, "ring");
+    if (drawn.job.scheme->course != Course::steps) drawn.pace = Pace::buffers;
+    if (drawn.job.world_size % 2 == 0 && runs.below(2) == 0) {
+      drawn.job.nodes = 2;
+      drawn.between = find_link(name_of_link(drawn.rates.bytes_per_s / 5, 3e-6));
+    }
+    Recording recording = record(drawn, drawn.job.world_size).recording;
+    recording.info.machine->link = name_of_link(drawn.rates.bytes_per_s, drawn.rates.latency_s);
+    recording.info.machine->between = drawn.between.name;
+    WhatIf what_if(make_document(to_trace(std::move(recording), "drawn")));
+    ASSERT_EQ(what_if.refusal(), "") << text_of(drawn);
+
+    Scenario asked = drawn;
+    asked.job.hops = what_if.settings.job.hops;  // those that the recording shows
+    asked.job.shape.num_heads = runs.pick<Index>({8, 12, 16});
+    asked.job.shape.num_heads_kv = runs.pick<Index>({1, 2, 4});
+    asked.job.world_size = runs.pick({drawn.job.world_size, 2, 4, 6});
+    asked.job.nodes = runs.pick({1, 2});
+    if (asked.job.nodes > 1)
+      asked.between = find_link(name_of_link(drawn.rates.bytes_per_s / 10, 2e-6));
+    asked.nics = 1 + runs.below(2);
+    asked.job.mask = MaskSpec::parse(runs.pick<std::string>({"causal", "causal+window:30"}));
+    asked.job.shape.seqlen = 40 * asked.job.world_size;
+    const std::string text =
+        fmt::format("heads={},heads-kv={},world-size={},nodes={},nics={},mask={},seqlen={}{}",
+                    asked.job.shape.num_heads, asked.job.shape.num_heads_kv, asked.job.world_size,
+                    asked.job.nodes, asked.nics, asked.job.mask.name(), asked.job.shape.seqlen,
+                    asked.job.nodes > 1 ? ",between=" + asked.between.name : "");
+    SCOPED_TRACE(text_of(drawn) + " as " + text);
+    const Scenario& recorded = what_if.unmoved_settings();
+    if (asked.job.nodes > asked.job.world_size) {
+      EXPECT_THROW(apply(what_if.settings, recorded, text), InputError);
+      continue;
+    }
+    apply(what_if.settings, recorded, text);
+    Scenario again = recorded;  // from the command that shows it
+    apply(again, recorded, settings_of(recorded, what_if.settings));
+    EXPECT_EQ(settings_of(what_if.settings, again), "");
+    what_if.finish();
+    if (obstacle(asked)) {
+      ++refused;
+      EXPECT_NE(what_if.shown()->refusal, "");
+      continue;
+    }
+    ++compared;
+    ASSERT_EQ(what_if.shown()->refusal, "");
+    const double simulated = run_scenario(asked, work_of(asked)).wall_s;
+    EXPECT_NEAR(what_if.shown()->figures.wall_s, simulated, 1e-4 * simulated);
+  }
+  EXPECT_GT(refused, 0);
+  EXPECT_GT(compared, drawn_runs() / 2);
 }
 
 TEST(Viewed, ADifferenceAddsUpToThatOfTheSimulations) {

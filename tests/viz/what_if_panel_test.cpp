@@ -106,6 +106,24 @@ TEST(WhatIfPanel, ARankSliderIsDraggedAndReset) {
   EXPECT_EQ(session.what_if->settings.job.world_size, 4);
 }
 
+// Sliders of heads stop only where heads go together, and with the scheme.
+TEST(WhatIfPanel, OnlyHeadsThatGoTogetherCanBeChosen) {
+  Person one = person();
+  one.type("e");
+  one.rest(3);
+  Problem& job = one.session().what_if->settings.job;
+  const float heads = kRanks + 2 * 31, heads_kv = heads + 31;
+  one.drag({kLeft + 60, heads}, {0, heads});
+  EXPECT_EQ(job.shape.num_heads, 8);  // for 8 KV heads
+  one.drag({kLeft + 60, heads_kv}, {0, heads_kv});
+  EXPECT_EQ(job.shape.num_heads_kv, 1);
+  job.scheme = scheme_named("ulysses");
+  one.drag({kLeft + 60, heads}, {0, heads});
+  EXPECT_EQ(job.shape.num_heads, 4);  // of 4 ranks
+  one.drag({kLeft + 60, heads}, {kRight + 50, heads});
+  EXPECT_EQ(job.shape.num_heads, 512);
+}
+
 TEST(WhatIfPanel, WheelAndDragMoveBothTimelines) {
   Person one = person();
   one.type("e");

@@ -618,6 +618,9 @@ TEST(WhatIfSettings, EveryOneCanBeTypedAndIsSaid) {
             "bandwidth=2,flops=4,world-size=8,seqlen=8192,partition=zigzag,mask=causal+window:64,"
             "kv-buffers=3,cores=2,jitter=0.25,straggler=5:0.25"},
            {"scheme=ulysses", "scheme=ulysses"},
+           {"nics=2,between=50,10,nodes=2,heads-kv=4,heads=16",
+            "heads=16,heads-kv=4,nodes=2,between=50,10,nics=2"},
+           {"between=InfiniBand-HDR,nics=2", ""},  // on one node
            {"kv-buffers=in-step", "kv-buffers=in-step"},
            {"straggler=0:0.5,1:0.25", "straggler=0:0.5,straggler=1:0.25"},
            {"mask=causal+documents:1000,3000,96,world-size=2",

@@ -19,20 +19,6 @@ double seconds_of(std::int64_t ns) { return 1e-9 * static_cast<double>(ns); }
 
 constexpr Index kMostTiles = Index{1} << 24;  // of a sequence, which are counted one by one
 
-// Return the link of this name, or of these numbers; none for one that only a file knows, because a
-// recording must not have files opened.
-std::optional<Link> link_of(const std::string& name) {
-  for (const Link& link : builtin_hardware().links)
-    if (link.name == name) return link;
-  if (name.find(',') == name.npos || name.find_first_not_of("0123456789.,eE+-") != name.npos)
-    return std::nullopt;
-  try {
-    return find_link(name);
-  } catch (const InputError&) {
-    return std::nullopt;
-  }
-}
-
 // Of the shorter of a hop and a computation: a hop that overlaps less runs beside nothing. Launches and
 // clocks blur ends by microseconds, so it is no smaller; hops that overlap, overlap nearly all of it.
 constexpr double kLeastLap = 0.1;
@@ -110,9 +96,21 @@ Granularity recorded_tile(const RunInfo& info) {
   return {info.machine->tile_rows, info.machine->tile_keys};
 }
 
+std::optional<Link> known_link(const std::string& name) {
+  for (const Link& link : builtin_hardware().links)
+    if (link.name == name) return link;
+  if (name.find(',') == name.npos || name.find_first_not_of("0123456789.,eE+-") != name.npos)
+    return std::nullopt;
+  try {
+    return find_link(name);
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
 RecordedRun::RecordedRun(const Recording& recording)
     : info(recording.info), ranks(info.world_size) {
-  if (is_simulated() && info.machine) link = link_of(info.machine->link);
+  if (is_simulated() && info.machine) link = known_link(info.machine->link);
   if (const auto named = read_scheme(info.scheme)) {
     gathers = named->scheme->course == Course::gathers;
     if (named->scheme->counts_nodes) ranks_a_node_ = ranks / std::min(ranks, named->numbers[0]);

@@ -67,6 +67,9 @@ struct Durations {
 Problem recorded_job(const RunInfo& info);
 // Return the recorded kernel's tile, {1, 1} for none and for more of them than can be counted.
 Granularity recorded_tile(const RunInfo& info);
+// Return the link of this name, or of these numbers; none for one that only a file knows, because a
+// recording must not have files opened.
+std::optional<Link> known_link(const std::string& name);
 
 class RecordedRun {
  public:

@@ -94,6 +94,32 @@ void describe_links(RunRates& rates) {
         fmt::format("Hops took {} longer by chance, and do so here.", words_of_share(jitter)));
 }
 
+// Take the nodes, where the recording names what joins them. Only what its links take longer than that
+// is slowness of their own.
+void take_nodes(RunRates& rates, const RunInfo& run) {
+  Scenario& scenario = rates.scenario;
+  const int nodes = run.machine ? run.machine->nodes : 1;
+  if (nodes < 2 || nodes > run.world_size ||
+      (scenario.job.scheme->counts_nodes && nodes != scenario.job.nodes))
+    return;
+  const auto between = known_link(run.machine->between);
+  if (!between) return;
+  scenario.job.nodes = nodes;
+  scenario.between = *between;
+  const Problem& job = scenario.job;
+  if (job.scheme->links != Links::to_next || !(scenario.rates.bytes_per_s > 0)) return;
+  const double block = block_values(job.shape, job.max_rows()) * job.storage_bytes();
+  const std::vector<Path> named = machine_of(scenario).to_next;
+  const Path inside{scenario.rates.bytes_per_s, scenario.rates.latency_s};
+  for (std::size_t rank = 0; rank < rates.link_slowness.size(); ++rank) {
+    double& slowness = rates.link_slowness[rank];
+    slowness *= inside.seconds(block) / named[rank].seconds(block);
+    if (!(slowness >= 1.05)) slowness = 1;
+  }
+  if (std::count(rates.link_slowness.begin(), rates.link_slowness.end(), 1) == run.world_size)
+    rates.link_slowness.clear();
+}
+
 // This effort goes unnoticed. It counts (rank, step)s times the length of the mask's name in units
 // of kShortName, because the time for a block's pairs grows with its documents, and those of tiles
 // times their rows in a block.
@@ -127,14 +153,18 @@ void simulate_into(Prediction& prediction, Scenario scenario,
   const Problem& job = scenario.job;
   std::erase_if(scenario.stragglers,
                 [&](const Straggler& one) { return one.rank >= job.world_size; });
+  check(scenario);
   if (const auto reason = obstacle(scenario)) throw InputError(*reason);
   Machine machine = machine_of(scenario);
   // Slow links are known between the recorded ranks of a ring only.
-  if (job.scheme->links == Links::to_next &&
-      link_slowness.size() == static_cast<std::size_t>(job.world_size))
-    for (const double slowness : link_slowness)
-      machine.to_next.push_back(
-          {scenario.rates.bytes_per_s / slowness, scenario.rates.latency_s * slowness});
+  const std::size_t links = link_slowness.size();
+  if (job.scheme->links == Links::to_next && links == static_cast<std::size_t>(job.world_size)) {
+    machine.to_next.resize(links, {scenario.rates.bytes_per_s, scenario.rates.latency_s});
+    for (std::size_t rank = 0; rank < links; ++rank) {
+      machine.to_next[rank].bytes_per_s /= link_slowness[rank];
+      machine.to_next[rank].latency_s *= link_slowness[rank];
+    }
+  }
   prediction.whole = job.world_size <= kWhole;
   auto [simulation, recording] =
       record({job, scenario.pace}, work_of(scenario), machine, name_of(job.partition),
@@ -180,8 +210,10 @@ RunRates rates_of_run(const Trace& trace) try {
   if (const Straggler slowest = slowest_of(scenario); slowest.speed < 1)
     rates.remarks.push_back(fmt::format("Rank {} took {} times as long as the others to compute.",
                                         slowest.rank, words_of_factor(1 / slowest.speed)));
+  take_nodes(rates, trace.info);
   describe_links(rates);
-  if (!is_offered(scenario.job.scheme) && trace.info.machine && trace.info.machine->nodes > 1)
+  if (!is_offered(scenario.job.scheme) && trace.info.machine && trace.info.machine->nodes > 1 &&
+      scenario.between.name.empty())
     rates.remarks.emplace_back("Links between nodes are taken for as fast as those inside them.");
   return rates;
 } catch (const InputError& error) {
@@ -301,6 +333,9 @@ std::vector<std::string> changes_of(const Scenario& from, const Scenario& to) {
   const Problem &before = from.job, &after = to.job;
   add(before.world_size != after.world_size, counted(after.world_size, "rank"));
   add(before.shape.seqlen != after.shape.seqlen, counted(after.shape.seqlen, "position"));
+  add(before.shape.num_heads != after.shape.num_heads, counted(after.shape.num_heads, "head"));
+  add(before.shape.num_heads_kv != after.shape.num_heads_kv,
+      counted(after.shape.num_heads_kv, "KV head"));
   add(before.partition.name() != after.partition.name(), after.partition.name());
   add(before.mask.name() != after.mask.name(), after.mask.name());
   add(words_of_scheme(from) != words_of_scheme(to), words_of_scheme(to));
@@ -308,6 +343,11 @@ std::vector<std::string> changes_of(const Scenario& from, const Scenario& to) {
       counted(after.kv_buffers, "KV buffer"));
   factor("bandwidth", &Rates::bytes_per_s);
   factor("latency", &Rates::latency_s);
+  add(before.nodes != after.nodes, counted(after.nodes, "node"));
+  if (after.nodes > 1) {
+    add(from.between.name != to.between.name, to.between.name + " between nodes");
+    add(from.nics != to.nics, counted(to.nics, "link") + " per node");
+  }
   factor("FLOP/s", &Rates::forward_flops);
   add(from.cores != to.cores, to.cores == 0 ? "a core for each rank" : counted(to.cores, "core"));
   add(from.jitter != to.jitter, (to.jitter > 0 ? words_of_share(to.jitter) : "no") + " jitter");
@@ -390,12 +430,18 @@ const std::vector<MemberRow>& setting_rows() {
       MemberRow("flops", "X", "What the attention kernel reaches on a rank, forward").in(kFactors),
       MemberRow("world-size", "N", "world_size: how many ranks share the sequence"),
       MemberRow("seqlen", "N", "How many positions the sequence has").in(kSizes),
+      MemberRow("heads", "N", "Query heads").in(kSizes),
+      MemberRow("heads-kv", "N", "Heads of keys and values, a divisor of the query heads")
+          .in(kSizes),
       MemberRow("partition", ""),
       MemberRow("mask", ""),
       MemberRow("scheme", ""),
       MemberRow("kv-buffers", "K|in-step",
                 "That a rank's blocks take turns in: more let it run further ahead")
           .in({2, 16}),
+      MemberRow("nodes", "M", "That have equally many ranks in a row each").in({1, 0x1p30}),
+      MemberRow("between", "LINK", "From a node to another, one way"),
+      MemberRow("nics", "K", "Links between nodes that a node has").in({1, 1 << 20}),
       MemberRow("cores", "C|own", "That ranks share, in equal parts, while they compute"),
       MemberRow("jitter", "X",
                 "By so much a computation takes longer, on the average, each by chance")
@@ -432,6 +478,15 @@ void read_setting(Scenario& to, const Scenario& recorded, const MemberRow& row,
     to.job.partition = parse_partition(text);
   } else if (row.name == "mask") {
     to.job.mask = MaskSpec::recorded(text, {});  // opens no file
+  } else if (row.name == "nodes") {
+    to.job.nodes = integer_in<int>(text, row.range);
+  } else if (row.name == "between") {
+    const auto link = known_link(std::string(text));
+    if (!link)
+      throw InputError(
+          fmt::format("'{}' given; accepted: {}, or GB/s and microseconds, as in 50,10", text,
+                      fmt::join(names_of_links(), ", ")));
+    to.between = *link;
   } else if (row.name == "cores") {
     to.cores = text == "own" ? 0 : integer_in<int>(text, row.range);
   } else if (row.name == "straggler") {
@@ -486,6 +541,12 @@ const MemberRow& row_of(std::string_view name) {
                                fmt::join(names, ", ")));
 }
 
+std::vector<std::string> names_of_links() {
+  std::vector<std::string> names;
+  for (const ringscope::Link& link : builtin_hardware().links) names.push_back(link.name);
+  return names;
+}
+
 int most_ranks(const Scenario& recorded) { return std::max(kMostRanks, recorded.job.world_size); }
 
 Straggler slowest_of(const Scenario& scenario) {
@@ -515,11 +576,19 @@ std::string settings_of(const Scenario& recorded, const Scenario& wanted) {
   const Problem &before = recorded.job, &after = wanted.job;
   add("world-size", before.world_size, after.world_size);
   add("seqlen", before.shape.seqlen, after.shape.seqlen);
+  add("heads", before.shape.num_heads, after.shape.num_heads);
+  add("heads-kv", before.shape.num_heads_kv, after.shape.num_heads_kv);
   add("partition", before.partition.name(), after.partition.name());
   add("mask", before.mask.name(), after.mask.name());
-  add("scheme", before.scheme_name(), after.scheme_name());
+  if (before.scheme != after.scheme || !after.scheme->counts_nodes)  // which `nodes` says
+    add("scheme", before.scheme_name(), after.scheme_name());
   if (const std::string buffers = buffers_of(wanted); !buffers.empty())
     add("kv-buffers", buffers_of(recorded), buffers);
+  add("nodes", before.nodes, after.nodes);
+  if (after.nodes > 1) {
+    add("between", recorded.between.name, wanted.between.name);
+    add("nics", recorded.nics, wanted.nics);
+  }
   if (recorded.cores != wanted.cores)
     add("cores", "", wanted.cores == 0 ? "own" : std::to_string(wanted.cores));
   add("jitter", recorded.jitter, wanted.jitter);
@@ -540,9 +609,20 @@ void apply(Scenario& wanted, const Scenario& recorded, std::string_view text) {
   };
   const int ranks = wanted.job.world_size;
   require_at_most("world-size", ranks, 1, most_ranks(recorded));
+  require_at_most("nodes", wanted.job.nodes, 1, ranks);
+  if (wanted.job.nodes != recorded.job.nodes && wanted.job.nodes > 1 && wanted.between.name.empty())
+    throw InputError(
+        fmt::format("what-if nodes: '{}' given without between; accepted: it together with "
+                    "between=LINK",
+                    wanted.job.nodes));
   require_at_most("cores", wanted.cores, 1, most_ranks(recorded));
   for (const Straggler& one : wanted.stragglers)
     if (speed_of(recorded, one.rank) == 1) require_at_most("straggler", one.rank, 0, ranks - 1);
+  try {
+    validate(wanted.job.shape);
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("what-if {}", error.what()));
+  }
   try {
     static_cast<void>(work_of(wanted));
   } catch (const InputError& error) {

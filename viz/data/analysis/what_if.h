@@ -39,6 +39,8 @@ std::string words_of_way(const Scheme* scheme, Pace pace);
 inline constexpr int kMostRanks = 1024;
 int most_ranks(const Scenario& recorded);  // kMostRanks, or as many as there were if more
 
+std::vector<std::string> names_of_links();  // that can join nodes
+
 // Return the slowest rank; rank 0 at speed 1 where none is slower than the others.
 Straggler slowest_of(const Scenario& scenario);
 // Let a rank compute at this speed. At 1 it is like the others.

@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 #include <string>
 #include <tuple>
 #include <type_traits>
 #include <vector>
 
+#include "core/tools/explain/recorded_run.h"
 #include "viz/data/session/format.h"
 #include "viz/panels/drawing.h"
 #include "viz/panels/imgui_versions.h"
@@ -78,6 +80,22 @@ void integer_row(const PanelContext& context, const char* name, MemberRow row, i
   slider_row(context, name, row, least > 0 && most > 40, value, recorded, text, most > least);
 }
 
+// Draw a slider from one of these values to the next.
+template <class T>
+void choice_row(const PanelContext& context, const char* name, const char* setting,
+                const std::vector<T>& values, T& value, const T& recorded,
+                std::string_view nothing = "") {
+  const auto place = [&](const T& of) {
+    return static_cast<int>(std::find(values.begin(), values.end(), of) - values.begin());
+  };
+  const int last = static_cast<int>(values.size()) - 1;
+  int at = std::min(place(value), last);
+  const int before = at;
+  integer_row(context, name, row_of(setting), 0, last, at, std::min(place(recorded), last),
+              value == T{} ? std::string(nothing) : fmt::format("{}", value));
+  if (at != before) value = values[static_cast<std::size_t>(at)];
+}
+
 void heading(const PanelContext& context, const char* text) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   draw_text(context.fonts.strong, {at.x, at.y + kHeading - 8}, {0, 1}, context.palette.text, text);
@@ -133,6 +151,30 @@ void scheme_row(const PanelContext& context, Scenario& s, const Scenario& record
   s.pace = ways[now].second;
 }
 
+// Offer heads that go together, and with the scheme.
+void draw_heads(const PanelContext& context, Problem& job, const Problem& recorded) {
+  const auto choose = [&](const char* name, const char* setting, Index AttentionShape::*heads,
+                          std::vector<Index> values) {
+    const Index was = recorded.shape.*heads, now = job.shape.*heads;
+    std::erase_if(values, [&](Index value) {
+      if (value == was || value == now) return false;
+      Problem with = job;
+      with.shape.*heads = value;
+      return with.shape.num_heads % with.shape.num_heads_kv != 0 || why_refused(with).has_value();
+    });
+    choice_row(context, name, setting, values, job.shape.*heads, was);
+  };
+  const Index recorded_heads = recorded.shape.num_heads;
+  std::set<Index> many{job.shape.num_heads, recorded_heads};
+  std::set<Index> few{job.shape.num_heads_kv, recorded.shape.num_heads_kv};
+  for (Index one = recorded_heads; one <= 64 * recorded_heads; one *= 2) many.insert(one);
+  for (Index one = recorded_heads; one % 2 == 0;) many.insert(one /= 2);
+  for (Index one = 1; one <= std::min<Index>(job.shape.num_heads, 1024); ++one)
+    if (job.shape.num_heads % one == 0) few.insert(one);
+  choose("heads", "heads", &AttentionShape::num_heads, {many.begin(), many.end()});
+  choose("KV heads", "heads-kv", &AttentionShape::num_heads_kv, {few.begin(), few.end()});
+}
+
 void draw_partition(const PanelContext& context, Scenario& s, const Scenario& recorded) {
   Problem& job = s.job;
   heading(context, "Partition");
@@ -144,6 +186,7 @@ void draw_partition(const PanelContext& context, Scenario& s, const Scenario& re
   positions.in({std::max(1.0, was / 64), std::min(was * 64, positions.range.most)});
   slider_row(context, "positions", positions, true, length, was, fmt::format("{:.0f}", length));
   job.shape.seqlen = static_cast<Index>(length);
+  draw_heads(context, job, recorded.job);
   std::vector<std::string> words;
   for (const PartitionKind kind : kAllPartitions) words.emplace_back(name_of(kind));
   const auto before = static_cast<int>(static_cast<PartitionKind>(job.partition));
@@ -170,6 +213,28 @@ void rate_row(const PanelContext& context, const char* name, const char* setting
   if (factor != before) s.rates.*rate = was * factor;
 }
 
+// Offer nodes of equally many ranks, which InfiniBand joins until another link is chosen.
+void draw_nodes(const PanelContext& context, Scenario& s, const Scenario& recorded) {
+  std::set<int> counts{s.job.nodes, recorded.job.nodes};
+  for (int nodes = 1; nodes <= s.job.world_size; ++nodes)
+    if (s.job.world_size % nodes == 0) counts.insert(nodes);
+  const int before = s.job.nodes;
+  choice_row(context, "nodes", "nodes", {counts.begin(), counts.end()}, s.job.nodes,
+             recorded.job.nodes);
+  if (s.job.nodes == 1) return;
+  if (s.job.nodes != before && s.between.name.empty()) s.between = *known_link("InfiniBand-NDR");
+  std::vector<std::string> names = names_of_links();
+  std::string name = s.between.name;
+  const std::string was = recorded.job.nodes > 1 ? recorded.between.name : name;
+  for (const std::string& other : {name, was})
+    if (std::find(names.begin(), names.end(), other) == names.end()) names.push_back(other);
+  choice_row(context, "between them", "between", names, name, was, "as inside");
+  if (name != s.between.name) s.between = known_link(name).value_or(ringscope::Link{});
+  const int most = std::max(s.job.world_size / s.job.nodes, s.nics);
+  integer_row(context, "links of each", row_of("nics"), 1, most, s.nics, recorded.nics,
+              fmt::format("{}", s.nics));
+}
+
 void draw_machine(const PanelContext& context, Scenario& s, const Scenario& recorded) {
   const auto flops = [](double rate) { return flops_text(rate) + "/s"; };
   heading(context, "Machine");
@@ -180,6 +245,7 @@ void draw_machine(const PanelContext& context, Scenario& s, const Scenario& reco
   if (recorded.rates.latency_s > 0)
     rate_row(context, "latency", "latency", s, recorded, &Rates::latency_s,
              [](double seconds) { return time_text(1e9 * seconds); });
+  draw_nodes(context, s, recorded);
   const int ranks = s.job.world_size;
   const auto shared = [ranks](int cores) { return cores == 0 ? ranks : std::min(cores, ranks); };
   int cores = shared(s.cores);
