@@ -191,18 +191,24 @@ void RecordedRun::read_rank(int rank, const std::vector<TraceEvent>& events) {
 
 // Who is late with its last message need not wait for it, but others do.
 void RecordedRun::read_late_messages(const Recording& recording) {
+  std::vector<std::int64_t> sent(ends_.size()), late(ends_.size());
   for (std::size_t rank = 0; rank < ends_.size(); ++rank) {
-    const auto [row, end] = ends_[rank];
-    if (row == SIZE_MAX) continue;
-    std::int64_t sent = end, late = 0;
+    sent[rank] = ends_[rank].second;
     for (const TraceEvent& e : recording.events[rank])
-      if (e.lane == Lane::send) sent = std::max(sent, e.begin_ns);
-    for (const auto& events : recording.events)
-      for (const TraceEvent& e : events)
-        if (e.lane == Lane::wait && e.waiting_for == static_cast<int>(rank) && sent > end)
-          late = std::max(late, std::min(e.end_ns, sent) - std::max(e.begin_ns, end));
-    if (late > 0) steps[row].gap += seconds_of(late);
+      if (e.lane == Lane::send) sent[rank] = std::max(sent[rank], e.begin_ns);
   }
+  for (const auto& events : recording.events)
+    for (const TraceEvent& e : events) {
+      if (e.lane != Lane::wait || e.waiting_for < 0 || e.waiting_for >= std::ssize(ends_)) continue;
+      const auto rank = static_cast<std::size_t>(e.waiting_for);
+      const std::int64_t end = ends_[rank].second;
+      if (sent[rank] > end)
+        late[rank] =
+            std::max(late[rank], std::min(e.end_ns, sent[rank]) - std::max(e.begin_ns, end));
+    }
+  for (std::size_t rank = 0; rank < ends_.size(); ++rank)
+    if (ends_[rank].first != SIZE_MAX && late[rank] > 0)
+      steps[ends_[rank].first].gap += seconds_of(late[rank]);
 }
 
 void RecordedRun::read_hops(const Recording& recording) {
