@@ -15,17 +15,26 @@ namespace {
 
 constexpr double kSecond = 1e9;  // nanoseconds
 
+// [begin, end) in nanoseconds.
+using TimeStretch = std::pair<std::int64_t, std::int64_t>;
+
 // Return the same stretches of time, sorted and without overlaps.
-std::vector<Span> merged(std::vector<Span> spans) {
+std::vector<TimeStretch> merged(std::vector<TimeStretch> spans) {
   ranges::sort(spans);
-  std::vector<Span> result;
-  for (const Span& span : spans) {
+  std::vector<TimeStretch> result;
+  for (const TimeStretch& span : spans) {
     if (!result.empty() && span.first <= result.back().second)
       result.back().second = std::max(result.back().second, span.second);
     else
       result.push_back(span);
   }
   return result;
+}
+
+std::int64_t length_of(const std::vector<TimeStretch>& spans) {
+  std::int64_t length = 0;
+  for (const auto& [begin, end] : spans) length += end - begin;
+  return length;
 }
 
 void add(Index& total, Index value) {
@@ -48,7 +57,6 @@ RankSummary summarize_rank(const std::vector<TraceEvent>& events, bool gradients
                            std::vector<double>& cpu_by_step) {
   RankSummary rank;
   rank.pairs_by_step.resize(cpu_by_step.size());
-  std::vector<Span> transfers, computing;
   std::set<std::tuple<Pass, int, Payload>> hops;
   for (const TraceEvent& e : events) {
     const double seconds = static_cast<double>(e.end_ns - e.begin_ns) / kSecond;
@@ -57,7 +65,6 @@ RankSummary summarize_rank(const std::vector<TraceEvent>& events, bool gradients
         const double cpu_seconds = static_cast<double>(e.cpu_ns) / kSecond;
         rank.compute_s += seconds;
         rank.compute_cpu_s += cpu_seconds;
-        computing.emplace_back(e.begin_ns, e.end_ns);
         if (e.pass == Pass::backward) break;
         add(rank.pairs, e.pairs);
         rank.pairs_by_step[e.step] += e.pairs;
@@ -70,33 +77,43 @@ RankSummary summarize_rank(const std::vector<TraceEvent>& events, bool gradients
       case Lane::send:
         add(rank.bytes_sent, e.bytes);
         hops.emplace(e.pass, e.step, gradients_travel_along ? Payload::kv : e.payload);
-        [[fallthrough]];
-      case Lane::recv:
-        transfers.emplace_back(e.begin_ns, e.end_ns);
         break;
       default:
         break;
     }
   }
   rank.hops = static_cast<int>(hops.size());
-  rank.exposed_s =
-      static_cast<double>(exposed_ns(std::move(transfers), std::move(computing))) / kSecond;
+  rank.exposed_s = static_cast<double>(overlap_of(events).exposed) / kSecond;
   return rank;
 }
 
 }  // namespace
 
-std::int64_t exposed_ns(std::vector<Span> transfers, std::vector<Span> computing) {
+RankOverlap& RankOverlap::operator+=(const RankOverlap& other) {
+  compute += other.compute;
+  communication += other.communication;
+  exposed += other.exposed;
+  span += other.span;
+  return *this;
+}
+
+RankOverlap overlap_of(const std::vector<TraceEvent>& events, std::int64_t span) {
+  std::vector<TimeStretch> transfers, computing;
+  for (const TraceEvent& e : events) {
+    if (e.lane == Lane::compute) computing.emplace_back(e.begin_ns, e.end_ns);
+    if (e.lane == Lane::send || e.lane == Lane::recv) transfers.emplace_back(e.begin_ns, e.end_ns);
+  }
   computing = merged(std::move(computing));
-  std::int64_t exposed = 0;
+  transfers = merged(std::move(transfers));
+  const std::int64_t moving = length_of(transfers);
+  RankOverlap overlap{length_of(computing), moving, moving, span};
   auto next = computing.begin();
-  for (const auto& [begin, end] : merged(std::move(transfers))) {
-    exposed += end - begin;
+  for (const auto& [begin, end] : transfers) {
     while (next != computing.end() && next->second <= begin) ++next;
     for (auto hit = next; hit != computing.end() && hit->first < end; ++hit)
-      exposed -= std::min(hit->second, end) - std::max(hit->first, begin);
+      overlap.exposed -= std::min(hit->second, end) - std::max(hit->first, begin);
   }
-  return exposed;
+  return overlap;
 }
 
 double imbalance(const std::vector<double>& work_by_rank) {

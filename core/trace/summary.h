@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "core/trace/event.h"
@@ -34,10 +33,19 @@ struct RunSummary {
 // to the last one of the ring where a run that has ended sent only what was needed.
 RunSummary summarize(const Recording& recording);
 
-// Return how long `transfers` last outside `computing`, in nanoseconds. Both are stretches of time
-// [begin, end) in any order, which may overlap.
-using Span = std::pair<std::int64_t, std::int64_t>;
-std::int64_t exposed_ns(std::vector<Span> transfers, std::vector<Span> computing);
+// How a rank's computing and its communication (sends and receives) overlap, in nanoseconds. Time in
+// several slices at once counts once, so compute + exposed + idle is the span of the run.
+struct RankOverlap {
+  std::int64_t compute = 0, communication = 0;
+  std::int64_t exposed = 0;  // communication during which the rank did not compute
+  std::int64_t span = 0;     // of the run, from the first slice of any rank to the end of the last
+
+  std::int64_t overlapped() const { return communication - exposed; }
+  std::int64_t idle() const { return span - compute - exposed; }
+  RankOverlap& operator+=(const RankOverlap& other);
+};
+// Return the overlap of a rank's events, in any order, in a run of `span` nanoseconds.
+RankOverlap overlap_of(const std::vector<TraceEvent>& events, std::int64_t span = 0);
 
 // Return slowest / mean of per-rank totals, or 1 when there is no work.
 double imbalance(const std::vector<double>& work_by_rank);

@@ -81,9 +81,9 @@ TEST(Summary, CeilingIsSummedOverSteps) {
   EXPECT_EQ(balance_ceiling({{2, 2}, {2}}), 0.75);
 }
 
-// Exposed time against a count of single nanoseconds, for overlapping, nested, touching and empty
-// slices.
-TEST(Summary, ExposedTimeByBruteForce) {
+// How computing and communication overlap, against a count of single nanoseconds, for overlapping, nested,
+// touching and empty slices.
+TEST(Summary, OverlapByBruteForce) {
   std::uint32_t state = 7;
   const auto random = [&](std::uint32_t below) {
     state = state * 1664525u + 1013904223u;
@@ -105,9 +105,22 @@ TEST(Summary, ExposedTimeByBruteForce) {
       }
       recording.events[0].push_back(e);
     }
-    int expected = 0;
-    for (std::size_t t = 0; t < 64; ++t) expected += moving[t] && !computing[t];
-    EXPECT_DOUBLE_EQ(summarize(recording).exposed_s, expected * 1e-9) << round;
+    RankOverlap expected{.span = 64};
+    std::int64_t overlapped = 0, idle = 0;
+    for (std::size_t t = 0; t < 64; ++t) {
+      expected.compute += computing[t];
+      expected.communication += moving[t];
+      expected.exposed += moving[t] && !computing[t];
+      overlapped += moving[t] && computing[t];
+      idle += !moving[t] && !computing[t];
+    }
+    const RankOverlap found = overlap_of(recording.events[0], 64);
+    EXPECT_EQ(found.compute, expected.compute) << round;
+    EXPECT_EQ(found.communication, expected.communication) << round;
+    EXPECT_EQ(found.exposed, expected.exposed) << round;
+    EXPECT_EQ(found.overlapped(), overlapped) << round;
+    EXPECT_EQ(found.idle(), idle) << round;
+    EXPECT_DOUBLE_EQ(summarize(recording).exposed_s, expected.exposed * 1e-9) << round;
   }
 }
 

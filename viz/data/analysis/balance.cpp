@@ -7,7 +7,6 @@
 #include "core/ring/ring.h"
 #include "core/ring/scheme.h"
 #include "core/tools/explain/fitted_run.h"
-#include "core/trace/summary.h"
 #include "viz/data/timeline/axis.h"
 
 namespace ringscope::viz {
@@ -44,15 +43,6 @@ std::vector<std::vector<double>> forward_work(const WorkTable& table, int forwar
       mine.push_back(static_cast<double>(table.at(rank, step).*figure));
   }
   return work;
-}
-
-// Return the time in sends and receives of `rank` outside its compute slices.
-double exposed_seconds(const Trace& trace, int rank) {
-  std::vector<Span> transfers, computing;
-  for (const Lane lane : {Lane::compute, Lane::send, Lane::recv})
-    for (const TraceEvent& slice : trace.slices_of(rank, lane))
-      (lane == Lane::compute ? computing : transfers).emplace_back(slice.begin_ns, slice.end_ns);
-  return 1e-9 * static_cast<double>(exposed_ns(std::move(transfers), std::move(computing)));
 }
 
 }  // namespace
@@ -167,7 +157,9 @@ WorkTable balance_of(const Trace& trace) {
         cell.cpu_ns = saturating_sum(cell.cpu_ns, slice.cpu_ns);
         (lane == Lane::wait ? cell.wait_ns : cell.compute_ns) += slice.duration_ns();
       }
-    table.exposed_s = std::max(table.exposed_s, exposed_seconds(trace, rank));
+    table.overlaps.push_back(overlap_of(trace.events[rank], trace.wall_ns()));
+    table.exposed_s =
+        std::max(table.exposed_s, 1e-9 * static_cast<double>(table.overlaps.back().exposed));
   }
   if (const std::optional<MaskModel> model = mask_model(trace))
     predict(*model, forward_steps, table);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/tools/explain/explain.h"
+#include "core/trace/summary.h"
 #include "viz/data/mask/mask_painter.h"
 #include "viz/data/trace/trace.h"
 
@@ -43,7 +44,8 @@ struct WorkTable {
   double imbalance = 1, balance_ceiling = 1;
   double measured_imbalance = 1, measured_balance_ceiling = 1;
   double predicted_balance_ceiling = 1;
-  double exposed_s = 0;  // of the rank with the most
+  std::vector<RankOverlap> overlaps;  // [rank]; of a training step, those of its ring
+  double exposed_s = 0;               // of the rank with the most
   double wall_s = 0;
 
   // Return the figure that stands for `of` of a rank: where the rank was not recorded, predicted
