@@ -1,5 +1,5 @@
-// What a drawn mutant asks while it runs: is it the one that is switched on? Force-included
-// (-include) into every file of a tree that mutants.py has rewritten; no other tree sees it.
+// What a drawn mutant asks while it runs: is it the one that is switched on? Included by the files that
+// mutants.py has rewritten; no other tree sees it.
 //
 // RINGSCOPE_MUTANT=ID     the mutant that is switched on; none without it
 // RINGSCOPE_REACHED=FILE  a file of kMutants bytes; byte ID becomes 1 when code with mutant ID runs

@@ -21,7 +21,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TABLE = HERE / "mutants.tsv"
 FIELDS = ["id", "file", "nth", "line", "column", "from", "to", "verdict", "by"]
-FOLDERS = ["core", "cuda/kernels", "viz/data"]
+FOLDERS = ["app", "core", "cuda/kernels", "viz/data", "viz/panels"]
 KINDS = ["relation", "arithmetic", "logic", "constant", "wait"]
 WEIGHTS = [30, 25, 10, 20, 15]
 BUDGET_S = 60
@@ -104,6 +104,10 @@ def rewritten(text, ident, start, end, to, otherwise=None):
     return left, right, f"({switch} ? ({changed}) : ({otherwise or text[left:right]}))"
 
 
+def with_switch(text):
+    return '#include "tests/mutation/mutant.h"\n' + text
+
+
 def place_of(text, start):
     """(which of the lines of the same text it is in, the line without its margins, the column in it)."""
     begin = text.rfind("\n", 0, start) + 1
@@ -132,14 +136,14 @@ def sources(root):
 
 
 def compiles(root, file, text):
-    flags = ["-std=c++20", "-fsyntax-only", "-w", "-march=native", "-I" + str(root), "-isystem", "/usr/include/eigen3",
-             "-include", str(HERE / "mutant.h"), "-x", "c++"]
+    flags = ["-std=c++20", "-fsyntax-only", "-w", "-march=native", "-I" + str(root), "-isystem", "/usr/include/eigen3", "-isystem",
+             "/usr/include/imgui", "-x", "c++"]
     if file.startswith("cuda/"):
         flags += ["-DRINGSCOPE_MODEL=1", "-I" + str(root / "cuda/emulator/include")]
     if "mpi" in file:
         flags += ["-isystem", "/usr/lib/x86_64-linux-gnu/openmpi/include"]
     with tempfile.NamedTemporaryFile("w", suffix=".cpp") as changed:
-        changed.write(text.replace("#pragma once", ""))
+        changed.write(with_switch(text).replace("#pragma once", ""))
         changed.flush()
         return subprocess.run(["g++", *flags, changed.name], capture_output=True).returncode == 0
 
@@ -222,7 +226,7 @@ def apply(args):
         text = texts[file]
         for (left, right), new in sorted(changes.items(), reverse=True):
             text = text[:left] + new + text[right:]
-        (tree / file).write_text(text)
+        (tree / file).write_text(with_switch(text))
     print(f"{count} mutants are in {tree}")
     if lost:
         sys.exit("not found, or not uniquely:\n" + "\n".join(lost))
