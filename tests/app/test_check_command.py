@@ -55,6 +55,11 @@ def test_the_rank_whose_rows_are_others_is_named(solved):
     assert (said["suspects"][0]["mistake"], said["suspects"][0]["rank"]) == ("rows-of-other-rank", 1)
     errors = said["rms_error"]["out"]["by_rank_and_chunk"]
     assert errors[1][0] > 0.01 and errors[2][0] <= 1e-5
+    out = load(solved, "o")
+    out[:, :, 46] += 1  # the first row of its upper chunk
+    np.save(solved.path("one"), out)
+    errors = checked(solved, "--out one.npy", GIVEN)["rms_error"]["out"]["by_rank_and_chunk"]
+    assert errors[1][0] <= 1e-5 and errors[1][1] > 0.01
     text = solved.run("check --lse l.npy --out mine.npy", GIVEN)
     assert text.returncode == 1
     assert "right: lse; wrong: out" in text.stdout
@@ -72,6 +77,11 @@ def test_bf16_is_judged_by_its_rounding(solved):
     assert "out: exact for bf16, " in remark and " times too coarse for f32" in remark
     assert remark in solved.run("check --out o16.npy", GIVEN).stdout
     assert solved.run("check --out o16.npy --dtype f32", GIVEN).returncode == 1
+    # Code that computes with the inputs as they are, and rounds the output alone, is right as well.
+    solved.well("run --scale 8 --out sharp.npy", GIVEN)
+    bits = load(solved, "sharp").view(np.uint32)
+    np.save(solved.path("late"), ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16))
+    assert solved.json("check --scale 8 --out late.npy", GIVEN)["verdict"] == "rounding"
 
 
 # What NaN among the inputs makes is right if it is NaN, and tells of no mistake if it is not.

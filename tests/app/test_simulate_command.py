@@ -7,7 +7,7 @@ MACHINE = "--gpu H100 --link NVLink4"
 
 def test_json_has_the_keys_of_a_run_and_means_the_same(program):
     problem = """--world-size 3 --seqlen 101 --heads 4 --heads-kv 2 --head-dim 8 --dtype f32 --mask causal --backward
-        --partition fold"""
+        --partition contiguous --hops all"""
     seed = "12345678901234567891"  # more than a double holds
     simulated = program.json("simulate", MACHINE, problem, "--seed", seed)
     real = program.json("run --random", problem)
@@ -39,6 +39,11 @@ def test_faults_make_it_slower_and_buffers_hide_jitter(program):
     assert wall("--step-us 1000") == approx(even + 8e-3, abs=1e-6)
     assert wall("--tile 128x128") > even
     assert wall("--jitter 0.3 --seed 6") != jittery == wall("--jitter 0.3 --seed 5")
+
+
+def test_of_many_ranks_an_even_sample_is_told(program):
+    told = [rank["rank"] for rank in program.json("simulate", MACHINE, "--world-size 511 --seqlen 4096")["ranks"]]
+    assert told == list(range(0, 511, 2))
 
 
 def test_no_flag_is_named_that_is_far_from_a_mistyped_one(program):

@@ -57,6 +57,7 @@ def test_the_loss_of_every_step_is_written_and_what_it_cost_is_said(trained):
     found = losses(trained, "l.csv")
     assert len(found) == 12 and found[-1] < found[0]
     assert [said["loss_first"], said["loss_last"]] == approx([found[0], found[-1]], rel=1e-8)  # nine digits
+    assert said["loss_last_mean"] == approx(sum(found[-10:]) / 10, rel=1e-8)
     shares = [count / len(TEXT) for count in Counter(TEXT).values()]
     assert said["unigram_entropy"] == approx(-sum(share * math.log(share) for share in shares), rel=1e-12)
     assert (said["settings"]["heads_kv"], said["settings"]["lr"], said["partition"]) == (1, 0.01, "zigzag")

@@ -193,6 +193,14 @@ TEST(LinksPanel, ClicksLeadToTheMessage) {
   EXPECT_EQ(slice.lane, Lane::recv);
   EXPECT_EQ(slice.src, 1);
   EXPECT_EQ(slice.dst, 2);
+  const Image image = stage.picture();
+  const auto beside_number = [&](int to, int from) {
+    const ImVec2 place = map.at((to + 0.2) / 4, (from + 0.2) / 4);
+    return image.at(static_cast<int>(place.x), static_cast<int>(place.y));
+  };
+  for (int from = 0; from < 4; ++from)
+    for (int to = 0; to < 4; ++to)
+      EXPECT_EQ(beside_number(to, from) != beside_number(0, 0), to == (from + 1) % 4) << from;
   stage.session.select(std::nullopt);
   stage.click(map.at(0.5 / 4, 0.5 / 4));  // no link
   EXPECT_FALSE(stage.session.selected.has_value());
@@ -207,6 +215,7 @@ TEST(TilePanel, GoesFromQToOutAndBack) {
   trace.tile->q.assign(2 * 4, 0.5f);
   trace.tile->k.assign(3 * 4, 0.75f);
   trace.tile->row_max_before = trace.tile->row_max = {-1, -1};
+  trace.tile->row_sum_before = {2, 3};
   trace.info.shape.head_dim = 4;
   Stage stage(draw_tile, documents_of(std::move(trace)), 900, 600);
   const auto shows = [&](const char* words) {
@@ -219,6 +228,8 @@ TEST(TilePanel, GoesFromQToOutAndBack) {
     EXPECT_EQ(stage.session.panels.tile_step, step);
     EXPECT_TRUE(shows(names[step])) << step;
     EXPECT_EQ(shows(">-inf<"), step == 1 || step == 2) << step;  // what the mask forbids
+    EXPECT_EQ(shows("max(-1.0000, -inf)"), step == 2) << step;   // of the last row
+    EXPECT_EQ(shows(">0.27<"), step == 4) << step;               // exp(-1 - 1) times the old l
     commands::next_in_tile(stage.session);
   }
   EXPECT_EQ(stage.session.panels.tile_step, kTileSteps - 1);

@@ -52,6 +52,11 @@ TEST(Cluster, CyclicPlacementCrowdsTheLinksBetweenNodes) {
       EXPECT_EQ(path.latency_s, kBetween.latency_s);
     }
   }
+  // Ranks 0 and 3, 1 and 4, and 2: a message that leaves or enters a crowded node is slowed down.
+  Cluster uneven = cluster(5, 3);
+  uneven.placement = Placement::cyclic;
+  for (const Path& path : to_next(uneven))
+    EXPECT_DOUBLE_EQ(path.bytes_per_s, kBetween.bytes_per_s / 2);
 }
 
 TEST(Cluster, ARingOfBlocksLeavesEachNodeOnce) {

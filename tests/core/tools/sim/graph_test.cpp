@@ -203,14 +203,16 @@ TEST(Evaluate, BackwardTimesCountFromTheSlowestForwardPass) {
 }
 
 TEST(Evaluate, HopsAreOnThePathAndAwaited) {
-  TaskGraph graph = graph_of_tasks({{}, {0}, {1}});
+  TaskGraph graph = graph_of_tasks({{}, {0}, {1}, {1}});
   graph.tasks[1] = {.kind = Task::Kind::hop, .rank = 0, .to = 2};
-  const TaskTimes times = evaluate(graph, {1, 4, 2});
+  graph.tasks[3].rank = 0;
+  const TaskTimes times = evaluate(graph, {1, 4, 2, 1});
   const CriticalPath path = critical_path(graph, times);
   EXPECT_EQ(path.ranks, (std::vector<int>{2, 0}));
   EXPECT_EQ(path.hop_s, 4);
   EXPECT_EQ(path.compute_s, 3);
   EXPECT_EQ(awaited_by(graph, times, 2), 0);
+  EXPECT_EQ(awaited_by(graph, times, 3), 2);  // the sender waits for the receiver
 }
 
 // All messages take as long, so the first stands for them; its sender waits for what it receives.
