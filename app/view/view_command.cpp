@@ -55,6 +55,7 @@ void require_memory(const viz::ViewOptions& options) {
 // that a recording is cut off.
 std::vector<Trace> traces_to_write(const viz::ViewOptions& options) {
   std::vector<Trace> traces = load_traces(options.traces, nullptr);
+  if (options.layer) choose_layer(traces, *options.layer);
   for (const Trace& trace : traces)
     for (const std::string& notice : trace.notices)
       fmt::print(stderr, "ringscope: {}: {}\n", trace.path, notice);
@@ -281,6 +282,8 @@ Finish declare_view(CommandFlags& flags) {
   flags.flag("--table", view->table, "list what is selected, with its sums");
   flags.flag("--difference", view->difference,
              "of several recordings: what has changed from the first one");
+  flags.text("--layer", "I:L", view->layer,
+             "of profiles: layer L of iteration I, such as 0:2 (the median one)");
   flags.one_of("--axis", {"time", "steps"}, view->axis, "what the timeline's x axis shows (time)");
   flags.integer("--story", view->story,
                 "begin at this paragraph of its story, from 1; 0: without it", 0,
@@ -296,9 +299,10 @@ Finish declare_view(CommandFlags& flags) {
                "background (as last time; of a picture: dark)");
   return [view, &flags] {
     view->traces = files_in(view->traces);
-    for (const char* flag : {"--html", "--csv", "--perfetto", "--animate", "--bare", "--step",
-                             "--at", "--select", "--range", "--pin", "--fold", "--table",
-                             "--difference", "--axis", "--story", "--panel", "--what-if"})
+    for (const char* flag :
+         {"--html", "--csv", "--perfetto", "--animate", "--bare", "--step", "--at", "--select",
+          "--range", "--pin", "--fold", "--table", "--difference", "--layer", "--axis", "--story",
+          "--panel", "--what-if"})
       if (view->traces.empty() && flags.given(flag))
         contradiction(flag, "no trace given", "it together with TRACE...");
     if (view->traces.empty()) view->examples = viewer_examples();

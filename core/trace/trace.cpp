@@ -25,6 +25,13 @@ const KernelSpan* kernel_span(const Trace& trace, SliceId id) {
   return nullptr;
 }
 
+std::string words_of(const std::vector<ProfiledLayer>& layers, std::size_t which) {
+  const std::string layer = fmt::format("layer {}", layers[which].layer);
+  return layers.back().iteration == 0
+             ? layer
+             : fmt::format("{} of iteration {}", layer, layers[which].iteration);
+}
+
 namespace {
 
 // Return one more than the highest step of a pass.

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <iterator>
 #include <optional>
 #include <span>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "core/trace/event.h"
+#include "core/trace/summary.h"
 
 namespace ringscope {
 
@@ -76,10 +78,27 @@ struct TraceFlow {
   SliceId from, to;
 };
 
+// One layer in one iteration of a job that other programs profiled: how long it took, and which rank
+// computed longest in it.
+struct ProfiledLayer {
+  int iteration = 0, layer = 0;
+  double seconds = 0;  // of both passes
+  int slowest_rank = 0;
+  double slowness = 1;  // how many times as long as the median rank it computed
+  // By pass: from the first rank's begin to the last one's end, in nanoseconds; empty: there is none.
+  std::pair<std::int64_t, std::int64_t> passes[2] = {};
+  std::vector<RankOverlap> overlaps = {};  // by rank, as the layer is shown
+
+  std::string name() const { return std::to_string(iteration) + ":" + std::to_string(layer); }
+};
+// Return "layer 2", or of several iterations "layer 2 of iteration 1".
+std::string words_of(const std::vector<ProfiledLayer>& layers, std::size_t which);
+
 // A recording in rows. Of a trace that is not ours, `events` has the slices of each RankTrack, and
 // nothing else that a Recording says holds.
 struct Trace : Recording {
-  std::string path;      // as given; the first file's where several make one trace
+  std::string path;                     // as given; the first file's where several make one trace
+  std::vector<std::string> more_paths;  // the others'
   bool is_ring = false;  // a recording of ours, where rank r is ranks[r] and has the lanes compute,
                          // send, recv and wait in this order, followed by the model's lane in a
                          // training step and the lanes of kernels
@@ -94,6 +113,11 @@ struct Trace : Recording {
   std::int64_t end_ns = 0;           // of the slice that ends last
   std::size_t slice_count = 0;
   bool is_part = false;  // a recording of ours, of whose slices some are cut off
+  // Of a job's profiles: all layers, the index of the one that is shown, and what shows another one, or
+  // throws InputError.
+  std::vector<ProfiledLayer> layers;
+  std::size_t layer = 0;
+  std::function<Trace(std::size_t)> of_layer;
 
   // Return whether the rest of the training step that the ring is part of was recorded too.
   bool has_model() const {

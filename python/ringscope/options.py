@@ -189,6 +189,7 @@ class ShowOptions(TypedDict, total=False):
     fold: Union[Sequence[int], str]
     table: bool
     difference: bool
+    layer: str
     axis: Literal["time", "steps"]
     story: int
     panel: Literal["timeline", "ring", "mask", "balance", "softmax"]

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "tests/viz/hands.h"
+#include "tests/viz_data/profiled.h"
 #include "tests/viz_data/simulated.h"
 #include "viz/data/session/selection.h"
 
@@ -102,6 +103,33 @@ TEST(Viewer, ListsWhatIsFound) {
   EXPECT_EQ(person.document().trace.slice(*earliest).lane, Lane::compute);
   person.type("j");
   EXPECT_FALSE(person.session().panels.table);
+}
+
+// The band of a profile's layers stands above the timeline in every window, and nowhere else.
+TEST(Viewer, LeadsToTheLayersOfAProfile) {
+  const TemporaryFolder folder;
+  EXPECT_FALSE(one().sees(">layers<"));
+  Person person(session_of(std::move(load_traces(write_profiles(folder)).front())));
+  const auto shown = [&] { return person.document().trace.layer; };
+  for (const auto& [width, height] : {std::pair(640, 480), {1280, 720}, {2560, 1440}}) {
+    person.resize(width, height);
+    const float right = static_cast<float>(width) - 20, left = place_of_text("layers").x + 50;
+    const float y = place_of_text("layers").y;
+    EXPECT_LT(y, Person::timeline().body.y0);
+    person.click({left, y});  // the first pass, and the last one
+    EXPECT_EQ(shown(), 0u);
+    EXPECT_EQ(person.session().step_now(0), 0);
+    person.click({right, y});
+    EXPECT_EQ(shown(), 2u);
+    EXPECT_EQ(person.session().step_now(0), 2);  // where its backward pass begins
+    EXPECT_TRUE(person.sees("Layer 0 of iteration 1, backward"));
+    person.type("}");
+    EXPECT_EQ(shown(), 3u);
+    person.type("{{");
+    EXPECT_EQ(shown(), 1u);
+  }
+  person.type("q");
+  EXPECT_EQ(ImGui::GetClipboardText(), view_command(person.session()));
 }
 
 // Esc closes an open menu first, and nothing behind it.

@@ -59,6 +59,8 @@ ViewOptions options_of(const std::vector<std::string>& parameters) {
     else if (name == "pin" || name == "fold")
       require(take_ranks(name == "pin" ? options.order.pinned : options.order.folded, value),
               "different ranks, such as 3,7");
+    else if (name == "layer")
+      options.layer = value;
     else if (name == "what-if")
       options.what_if = value;
     else if (name == "difference")

@@ -69,6 +69,10 @@ struct PanelContext {
 // critical path. The panel reacts to wheel, drag and hover.
 void draw_timeline(const PanelContext& context);
 
+// Draw all layers of the active document's profile in the order of time, and mark the one that is shown. Call
+// this only if there are several.
+void draw_layers(const PanelContext& context);
+
 // Draw all ranks x steps of the active document as a heat map. Call this only while
 // Session::rank_map is shown.
 void draw_rank_map(const PanelContext& context);

@@ -123,8 +123,9 @@ Session recorded_session(const std::vector<Recording>& recordings) {
 Session open_session(const std::vector<std::string>& paths, const ViewOptions& options,
                      LoadProgress* progress) {
   std::vector<Document> documents;
-  for (Trace& trace : load_traces(paths, progress))
-    documents.push_back(make_document(std::move(trace)));
+  std::vector<Trace> traces = load_traces(paths, progress);
+  if (options.layer) choose_layer(traces, *options.layer);
+  for (Trace& trace : traces) documents.push_back(make_document(std::move(trace)));
   Session session(std::move(documents));
   if (options.theme) session.look.theme = theme_of(*options.theme);
   if (options.story) {

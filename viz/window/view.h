@@ -45,6 +45,7 @@ struct ViewOptions {
   RankOrder order;                        // the ranks that are pinned, and those that are folded
   bool table = false;                     // list what is selected
   bool difference = false;                // of several recordings: what has changed from the first
+  std::optional<std::string> layer;       // "iteration:layer" of a profile; none: the median one
   std::optional<std::string> axis;        // "time" or "steps"
   std::optional<int> story;               // the story's paragraph, from 1; 0 hides the story
   std::optional<Figure> panel;            // show only this panel, large

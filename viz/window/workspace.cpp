@@ -219,6 +219,8 @@ void draw_workspace(const PanelContext& context, Splits& splits) {
   if (session.what_if)
     return panel("what if", at, size, kStill, {10, 8}, [&] { draw_what_if(context); });
   if (!session.panels.bare) bar("details", false, kDetails, {10, 6}, draw_details);
+  if (session.document().trace.layers.size() > 1)
+    bar("layers", true, kDetails, {10, 4}, draw_layers);
   if (session.document().trace.info.failure) bar("failure", true, kDetails, {10, 6}, draw_failure);
   if (size.x < 8 || size.y < 8) return;
   if (session.panels.table) {

@@ -300,7 +300,6 @@ Recording InferredLayers::recording_of(Index layer) {
   RunInfo& info = recording.info;
   info.backend = "profile";
   if (gathers) info.scheme = kGathersFirst;
-  info.turns_because = turns_because(layer);
   info.mask = deal.empty() ? "full" : "causal";
   if (!deal.empty()) info.partition = deal;
   info.world_size = n();

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "core/trace/chrome_trace_reader.h"
-#include "core/trace/event.h"
+#include "core/trace/trace.h"
 
 namespace ringscope {
 
@@ -110,14 +110,6 @@ std::optional<RankProfile> read_profile(const std::string& path,
 // Read the text of a whole file.
 std::optional<RankProfile> parse_profile(std::string_view text, const std::string& path);
 
-// How long one layer took in one iteration, and which rank computed longest in it.
-struct ProfiledLayer {
-  int iteration = 0, layer = 0;
-  double seconds = 0;
-  int slowest_rank = 0;
-  double slowness = 1;  // how many times as long as the median rank it computed
-};
-
 struct InferredRing {
   std::optional<Recording> recording;      // none if there is no ring to be seen
   std::vector<std::string> notes;          // what was inferred, how surely, or why nothing was
@@ -127,8 +119,9 @@ struct InferredRing {
 
 // Find the ring in the profiles of a job's ranks: of guesses how many kernels a rank runs for its own block,
 // for those of lower ranks and of higher ones, the one whose order of kernels and transfers fits is taken.
-// One layer is shown, the median one. Rows a rank, and bytes, that no file gives are placeholders, because
-// only ratios matter.
-InferredRing infer_ring(const std::vector<RankProfile>& ranks);
+// One layer is shown, by its index in `layers`, or else the median one. Rows a rank, and bytes, that no file
+// gives are placeholders, because only ratios matter.
+InferredRing infer_ring(const std::vector<RankProfile>& ranks,
+                        std::optional<std::size_t> layer = std::nullopt);
 
 }  // namespace ringscope

@@ -64,7 +64,7 @@ struct NoRing {
 
 class RingInference : private InferredLayers {
  public:
-  InferredRing infer(const std::vector<RankProfile>& profiles) {
+  InferredRing infer(const std::vector<RankProfile>& profiles, std::optional<std::size_t> layer) {
     InferredRing ring;
     list_others(profiles);
     try {
@@ -75,8 +75,10 @@ class RingInference : private InferredLayers {
       if (!on_device)
         notes.push_back("Profiles do not give processor time: ranks that share cores look slow.");
       ring.layers = layer_times();
-      ring.shown = median_of_layers(ring.layers);
+      find_overlaps(ring.layers);
+      ring.shown = choose_layer(ring.layers, layer);
       ring.recording = recording_of(static_cast<Index>(ring.shown));
+      ring.recording->info.turns_because = turns_because(static_cast<Index>(ring.shown));
     } catch (const NoRing& no_ring) {
       notes.insert(notes.begin(), "No ring was inferred: " + no_ring.because);
     }
@@ -676,6 +678,7 @@ class RingInference : private InferredLayers {
             computed[rank] += static_cast<double>(kernel->end_ns - kernel->begin_ns);
           }
         }
+        time.passes[at(pass->pass)] = {begin, end};
         time.seconds += 1e-9 * static_cast<double>(end - begin);
       }
       const auto slowest = ranges::max_element(computed);
@@ -686,30 +689,42 @@ class RingInference : private InferredLayers {
     return times;
   }
 
-  // Return the layer of median time, but not the first of several, in which ranks begin when their
-  // profilers do. Note which it is, the slowest, and whether times grow.
-  std::size_t median_of_layers(const std::vector<ProfiledLayer>& times) {
+  // Find out how computing and communication overlap in each layer. What is noted of one holds for it alone.
+  void find_overlaps(std::vector<ProfiledLayer>& times) {
+    const std::size_t noted = notes.size();
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      const Recording recording = recording_of(static_cast<Index>(i));
+      std::int64_t begin = INT64_MAX, end = INT64_MIN;
+      for (const auto& events : recording.events)
+        for (const TraceEvent& e : events)
+          begin = std::min(begin, e.begin_ns), end = std::max(end, e.end_ns);
+      for (const auto& events : recording.events)
+        times[i].overlaps.push_back(overlap_of(events, end - begin));
+      notes.resize(noted);
+    }
+  }
+
+  // Return the wanted layer, or else the one of median time, but not the first of several, in which ranks
+  // begin when their profilers do. Note which it is, the slowest, and whether times grow.
+  std::size_t choose_layer(const std::vector<ProfiledLayer>& times,
+                           std::optional<std::size_t> wanted) {
     if (times.size() == 1) return 0;
     std::vector<std::size_t> order(times.size() - 1);
     std::iota(order.begin(), order.end(), 1);
     ranges::stable_sort(order, {}, [&](std::size_t i) { return times[i].seconds; });
     const std::size_t middle = order[order.size() / 2], slowest = order.back();
-    const auto name = [&](std::size_t i) {
-      const std::string layer = fmt::format("layer {}", times[i].layer);
-      return times.back().iteration == 0
-                 ? layer
-                 : fmt::format("{} of iteration {}", layer, times[i].iteration);
-    };
-    std::string note =
-        order.size() == 1
-            ? fmt::format(
-                  "Shown is {} of two, because ranks begin the first when their profilers do",
-                  name(middle))
-            : fmt::format(
-                  "Shown is {}, the median of the {} layers after the first with {}; the "
-                  "slowest of them is {} with {}",
-                  name(middle), order.size(), seconds_text(times[middle].seconds), name(slowest),
-                  seconds_text(times[slowest].seconds));
+    const auto name = [&](std::size_t i) { return words_of(times, i); };
+    const std::size_t shown = std::min(wanted.value_or(middle), times.size() - 1);
+    std::string note = "Shown is " + name(shown);
+    if (order.size() > 1)
+      note += fmt::format(
+          "{} the median of the {} layers after the first with {}; the slowest of "
+          "them is {} with {}",
+          shown == middle ? "," : ", and " + name(middle) + " is", order.size(),
+          seconds_text(times[middle].seconds), name(slowest), seconds_text(times[slowest].seconds));
+    else
+      note += shown == middle ? " of two, because ranks begin the first when their profilers do"
+                              : ", in which ranks begin when their profilers do";
     const std::size_t third = order.size() / 3;
     if (third > 0) {
       std::vector<double> first, last;
@@ -722,15 +737,15 @@ class RingInference : private InferredLayers {
                                 100 * std::abs(growth), growth > 0 ? "longer" : "less");
     }
     notes.push_back(note + ".");
-    return middle;
+    return shown;
   }
 };
 
 }  // namespace
 
-InferredRing infer_ring(const std::vector<RankProfile>& ranks) {
+InferredRing infer_ring(const std::vector<RankProfile>& ranks, std::optional<std::size_t> layer) {
   if (ranks.empty()) return {};
-  return RingInference().infer(ranks);
+  return RingInference().infer(ranks, layer);
 }
 
 }  // namespace ringscope

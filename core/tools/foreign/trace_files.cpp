@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -483,23 +484,25 @@ bool of_one_job(const LoadedTrace& first, const LoadedTrace& second) {
          a.base_time_ns.has_value() == b.base_time_ns.has_value();
 }
 
-// Return the ring that the files of a job's ranks show, or none, with the reasons in `why_not`.
-std::optional<Trace> ring_of(std::vector<LoadedTrace>& files, std::vector<std::string>& why_not) {
-  std::vector<RankProfile> profiles;
-  bool attends = false;
-  for (LoadedTrace& file : files) {
-    attends = attends || !file.profile.attention[0].empty() || !file.profile.attention[1].empty();
-    profiles.push_back(std::move(file.profile));
-  }
-  if (!attends) return std::nullopt;
-  InferredRing inferred = infer_ring(profiles);
+// Return the ring that the profiles of a job's ranks show in a layer (none: the median one), or none, with
+// the reasons in `why_not`.
+std::optional<Trace> ring_of(const std::shared_ptr<const std::vector<RankProfile>>& profiles,
+                             std::optional<std::size_t> layer, std::vector<std::string>& why_not) {
+  InferredRing inferred = infer_ring(*profiles, layer);
   if (!inferred.recording) {
     why_not = std::move(inferred.notes);
     return std::nullopt;
   }
   settle_waits(*inferred.recording);
-  Trace ring = to_trace(std::move(*inferred.recording), files[0].trace.path);
+  Trace ring = to_trace(std::move(*inferred.recording), profiles->front().path);
   ring.notices.insert(ring.notices.end(), inferred.notes.begin(), inferred.notes.end());
+  for (std::size_t i = 1; i < profiles->size(); ++i) ring.more_paths.push_back((*profiles)[i].path);
+  ring.layers = std::move(inferred.layers);
+  ring.layer = inferred.shown;
+  ring.of_layer = [profiles](std::size_t other) {
+    std::vector<std::string> none;
+    return ring_of(profiles, other, none).value();
+  };
   return ring;
 }
 
@@ -523,6 +526,16 @@ Trace join_ranks(std::vector<LoadedTrace> files, bool are_all) {
   });
 }
 
+std::optional<Trace> ring_of(std::vector<LoadedTrace>& files, std::vector<std::string>& why_not) {
+  const auto profiles = std::make_shared<std::vector<RankProfile>>();
+  bool attends = false;
+  for (LoadedTrace& file : files) {
+    attends = attends || !file.profile.attention[0].empty() || !file.profile.attention[1].empty();
+    profiles->push_back(std::move(file.profile));
+  }
+  return attends ? ring_of(profiles, std::nullopt, why_not) : std::nullopt;
+}
+
 // Merge the files (at least one) of a job onto one axis: ranks in order, times moved to the
 // earliest base time. The k-th send of r to s is joined to the k-th receive of s from r if there
 // are equally many of both. If the files show a ring, the trace is its recording. Throws InputError
@@ -542,6 +555,7 @@ Trace merge_ranks(std::vector<LoadedTrace> files) {
   std::int64_t earliest = INT64_MAX;
   for (const LoadedTrace& file : files) earliest = std::min(earliest, base(file));
   merged.path = files[0].trace.path;
+  for (std::size_t i = 1; i < files.size(); ++i) merged.more_paths.push_back(files[i].trace.path);
   const bool aligned = files[0].file.base_time_ns.has_value();
   ranges::stable_sort(files, {}, [](const LoadedTrace& each) { return *each.file.rank; });
   NameTable names;
@@ -626,6 +640,21 @@ std::vector<Trace> load_traces(const std::vector<std::string>& paths, LoadProgre
   }
   refuse_different_world_sizes(traces);
   return traces;
+}
+
+void choose_layer(std::vector<Trace>& traces, std::string_view name) {
+  for (Trace& trace : traces) {
+    const auto wanted = ranges::find_if(
+        trace.layers, [&](const ProfiledLayer& layer) { return layer.name() == name; });
+    if (wanted == trace.layers.end())
+      throw InputError(
+          fmt::format("--layer: '{}' given for '{}'; accepted: {}", name, trace.path,
+                      trace.layers.empty()
+                          ? "no --layer with a trace that is no ring's profile"
+                          : fmt::format("ITERATION:LAYER, from {} to {}",
+                                        trace.layers.front().name(), trace.layers.back().name())));
+    trace = trace.of_layer(wanted - trace.layers.begin());
+  }
 }
 
 }  // namespace ringscope

@@ -40,4 +40,8 @@ inline constexpr std::size_t kMostRecordings = 63;
 std::vector<Trace> load_traces(const std::vector<std::string>& paths,
                                LoadProgress* progress = nullptr);
 
+// Show another layer of each trace, by its name ("1:2": layer 2 of iteration 1). Throw InputError for a
+// trace that does not have it.
+void choose_layer(std::vector<Trace>& traces, std::string_view name);
+
 }  // namespace ringscope

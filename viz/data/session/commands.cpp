@@ -172,6 +172,9 @@ void next_trace(Session& s) {
   s.activate((s.active + 1) % std::max<std::size_t>(s.documents.size(), 1));
 }
 
+void next_layer(Session& s) { s.show_layer(s.document().trace.layer + 1); }
+void previous_layer(Session& s) { s.show_layer(s.document().trace.layer - 1); }
+
 void toggle_overview(Session& s) { s.show_overview(!s.rank_map.shown); }
 void toggle_order(Session& s) { flip(s.rank_map.by_deviation); }
 void toggle_flows(Session& s) { flip(s.look.flows); }
@@ -287,6 +290,9 @@ std::span<const HelpLine> help_lines() {
        {{on(U'>'), next_in_tile}, {on(U'<'), previous_in_tile}}},
       {"T", "dark, light", {{on(U't'), toggle_theme}}},
       {"Tab", "next trace", {{on(SpecialKey::tab), next_trace}}},
+      {"} {",
+       "of a profile: next layer, layer before",
+       {{on(U'}'), next_layer}, {on(U'{'), previous_layer}}},
       {"V", "compare traces side by side, or one alone", {{on(U'v'), toggle_compare}}},
       {"Y", "what has changed from one trace to the other", {{on(U'y'), toggle_difference}}},
       {"H", "story on, off", {{on(U'h'), toggle_story}}},

@@ -258,6 +258,9 @@ std::vector<std::pair<std::string, std::string>> view_of(const Session& session)
   if (session.panels.alone && !several) view.emplace_back("panel", name_of(*session.panels.alone));
   if (session.selected && predicted == nullptr)
     view.emplace_back("select", words_that_find(document.trace, *session.selected));
+  const Trace& shown = predicted != nullptr ? predicted->trace : document.trace;
+  if (!shown.layers.empty() && (!several || predicted != nullptr))
+    view.emplace_back("layer", shown.layers[shown.layer].name());
   const TimelineView whole = fitted(session.length());
   if (session.view.begin != whole.begin || session.view.end != whole.end)
     view.emplace_back("range", place(session.view.begin) + ".." + place(session.view.end));
@@ -289,12 +292,14 @@ std::string record_command(const RunInfo& run, int rank, int step) {
 
 std::string view_command(const Session& session) {
   std::string command = shell_word(own_command()) + " view";
-  if (const Document* const predicted = shown_prediction(session))
-    command += " " + shell_word(predicted->predicted_from);
-  else
-    for (const Document& shown : session.documents)
-      if (session.comparing || &shown == &session.document())
-        command += " " + shell_word(shown.trace.path);
+  const Document* const predicted = shown_prediction(session);
+  for (const Document& shown : session.documents) {
+    if (predicted != nullptr ? &shown != predicted
+                             : !session.comparing && &shown != &session.document())
+      continue;
+    command += " " + shell_word(predicted != nullptr ? shown.predicted_from : shown.trace.path);
+    for (const std::string& more : shown.trace.more_paths) command += " " + shell_word(more);
+  }
   for (const auto& [flag, value] : view_of(session))
     command += " --" + flag + (value.empty() ? "" : " " + shell_word(value));
   return command;

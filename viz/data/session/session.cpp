@@ -157,19 +157,13 @@ int Session::step_now(std::size_t d) const {
 
 void Session::activate(std::size_t next) {
   if (next >= documents.size() || next == active) return;
-  what_if.reset();
   if (document().trace.ranks.size() > kMostInSlices) rank_map.metric = 0;  // it was for many ranks
   active = next;
-  selected.reset();
-  select_rank(selected_rank);  // keeps the rank if the next trace has it
-  hovered.reset();
-  measure.reset();
-  sought.marked.clear();
+  forget_slices();
   order = {};
   telling.at = -1;
   telling.points = false;
   panels.front.reset();
-  history_.clear();
   // The next trace may have no steps.
   if (axis_mode == AxisMode::steps && length() <= 0) {
     axis_mode = AxisMode::time;
@@ -179,6 +173,37 @@ void Session::activate(std::size_t next) {
   playback.seek(playback.position(), length());
   begin_with_overview();
   set_search(sought.text);
+}
+
+// Forget what belongs to the slices of another trace than the present one.
+void Session::forget_slices() {
+  what_if.reset();
+  selected.reset();
+  select_rank(selected_rank);  // keeps the rank if this trace has it
+  hovered.reset();
+  measure.reset();
+  sought.marked.clear();
+  history_.clear();
+}
+
+void Session::show_layer(std::size_t layer, Pass pass) {
+  if (layer >= document().trace.layers.size()) return;
+  if (layer != document().trace.layer) {
+    forget_slices();
+    try {
+      documents[active] = make_document(document().trace.of_layer(layer));
+    } catch (const InputError& error) {
+      documents[active].trace.notices.emplace_back(error.what());
+      return;
+    }
+    compare_all();
+    view = fitted(length());
+    set_search(sought.text);
+  }
+  const Axis& axis = document().axis;
+  const int step = pass == Pass::forward ? 0 : axis.forward_steps();
+  playback.pause();
+  seek(axis.position(axis_mode, rank_now(), axis.step_begin_ns(rank_now(), step)));
 }
 
 void Session::show_difference(bool on) {
@@ -400,7 +425,10 @@ void Session::keep_prediction() {
   const Prediction* shown = what_if ? what_if->shown() : nullptr;
   if (shown == nullptr || !shown->whole) return;
   Document kept = make_document(shown->document.trace);
-  kept.predicted_from = document().trace.path;
+  const Trace& recorded = document().trace;
+  kept.predicted_from = recorded.path;
+  kept.trace.more_paths = recorded.more_paths;
+  if (!recorded.layers.empty()) kept.trace.layers = {recorded.layers[recorded.layer]};
   kept.predicted_by = settings_of(what_if->unmoved_settings(), shown->settings);
   documents.push_back(std::move(kept));
   compare_all();

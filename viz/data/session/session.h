@@ -163,6 +163,9 @@ class Session {
   int step_now(std::size_t d) const;
 
   void activate(std::size_t document);
+  // Show a layer of the active document's profile, at the beginning of a pass. Does nothing for a number out
+  // of range.
+  void show_layer(std::size_t layer, Pass pass = Pass::forward);
   // Show what has changed from the first recording, or all of them. Times tell most of it.
   void show_difference(bool on);
   void select(std::optional<SliceId> slice);
@@ -223,6 +226,7 @@ class Session {
 
  private:
   void compare_all();
+  void forget_slices();
   void begin_with_overview();
 
   void remember();
@@ -278,6 +282,7 @@ Command next_slice, previous_slice, follow_flow, follow_flow_back;
 Command search, next_found, previous_found;
 Command toggle_overview, toggle_order, toggle_flows, toggle_critical_path, toggle_axis;
 Command toggle_colors, toggle_theme, toggle_mask_order, next_trace, toggle_compare;
+Command next_layer, previous_layer;
 Command toggle_difference, toggle_story, toggle_what_if;
 Command next_in_tile, previous_in_tile;
 Command enlarge;  // enlarges one panel, or shows all of them again

@@ -360,6 +360,11 @@ TEST(Kineto, TablesAllLayersAndIterations) {
     EXPECT_NEAR(layer.slowness, (800 + 20.0 * i) / (500 + 20.0 * i), 1e-6);
   }
   EXPECT_EQ(ring.shown, 3u);  // the median of those behind the first
+  const InferredRing other = profiles::ring_of(texts, 5);
+  EXPECT_EQ(other.shown, 5u);
+  EXPECT_TRUE(has_note(other, "Shown is layer 2 of iteration 1, and layer 0 of iteration 1 is the"))
+      << notes_of(other);
+  EXPECT_NEAR(explain(other.recording.value()).wall_s, ring.layers[5].seconds, 1e-7);
   EXPECT_TRUE(has_note(ring, "layer 0 of iteration 1, the median of the 5 layers after the first"))
       << notes_of(ring);
   EXPECT_TRUE(has_note(ring, "the slowest of them is layer 2 of iteration 1")) << notes_of(ring);

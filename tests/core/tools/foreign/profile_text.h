@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,14 +49,15 @@ class ProfileText {
   int launched_ = 0;
 };
 
-inline InferredRing ring_of(const std::vector<ProfileText>& ranks) {
+inline InferredRing ring_of(const std::vector<ProfileText>& ranks,
+                            std::optional<std::size_t> layer = std::nullopt) {
   std::vector<RankProfile> profiles;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank)
     profiles.push_back(
         parse_profile(ranks[rank].text(static_cast<int>(rank), static_cast<int>(ranks.size())),
                       fmt::format("rank{}.pt.trace.json", rank))
             .value());
-  return infer_ring(profiles);
+  return infer_ring(profiles, layer);
 }
 
 inline std::string notes_of(const InferredRing& ring) {
