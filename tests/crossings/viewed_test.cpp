@@ -45,10 +45,21 @@ TEST(Viewed, BalanceCompareAndAMeasureAreTheSummary) {
     ASSERT_NEAR(table.measured_imbalance, summary.measured_imbalance, 1e-12);
     ASSERT_NEAR(table.measured_balance_ceiling, summary.measured_balance_ceiling, 1e-12);
     ASSERT_NEAR(table.exposed_s, summary.exposed_s, 1e-12);
+    const std::vector<NamedOverlap> overlaps = overlaps_of(document, false);
+    ASSERT_EQ(overlaps.size(), summary.ranks.size() + 1);
     double compute_ns = 0, wait_ns = 0, bytes = 0, most_ns = 0;
     for (int rank = 0; rank < drawn.job.world_size; ++rank) {
       const RankSummary& of_rank = summary.ranks[static_cast<std::size_t>(rank)];
       ASSERT_NEAR(sum_of(table, rank, &WorkCell::compute_ns), 1e9 * of_rank.compute_s, 1e-3);
+      const RankOverlap& overlap = overlaps[rank].overlap;
+      const RankIdle& idle = document.idle.ranks[rank];
+      ASSERT_NEAR(1e-9 * overlap.compute, of_rank.compute_s, 1e-12);
+      ASSERT_NEAR(1e-9 * overlap.exposed, of_rank.exposed_s, 1e-12);
+      ASSERT_NEAR(1e-9 * overlap.span, document.why.wall_s, 1e-12);
+      ASSERT_EQ(overlap.exposed + overlap.idle(),
+                std::accumulate(idle.by_cause.begin(), idle.by_cause.end(),
+                                idle.hops + idle.in_vain + idle.rest));
+      ASSERT_GE(std::min(overlap.overlapped(), overlap.idle()), 0);
       compute_ns += 1e9 * of_rank.compute_s;
       most_ns = std::max(most_ns, 1e9 * of_rank.compute_s);
       wait_ns += 1e9 * of_rank.wait_s;
@@ -61,6 +72,7 @@ TEST(Viewed, BalanceCompareAndAMeasureAreTheSummary) {
     EXPECT_NEAR(compared(document, "exposed communication, worst rank"), 1e9 * summary.exposed_s,
                 1e-3);
     EXPECT_EQ(compared(document, "bytes sent, all ranks"), bytes);
+    EXPECT_NEAR(static_cast<double>(overlaps.back().overlap.compute), compute_ns, 1e-3);
     session.measure = Measure{0, session.length()};
     const auto times = measured_times(session);
     EXPECT_NEAR(static_cast<double>(times[static_cast<int>(Lane::compute)]), compute_ns, 1e-3);

@@ -18,6 +18,7 @@
 #include "tests/viz/hands.h"
 #include "tests/viz/panel_stage.h"
 #include "tests/viz/read_png.h"
+#include "tests/viz_data/profiled.h"
 #include "tests/viz_data/simulated.h"
 #include "viz/window/fonts.h"
 #include "viz/window/pictures.h"
@@ -101,7 +102,19 @@ TEST(Golden, RanksPinnedFoldedMeasuredAndListed) {
   session.fold(0);
   session.measure = Measure{0.2 * session.length(), 0.6 * session.length(), {3, 1}};
   person.type("j");
+  person.click_on("by kind");
+  person.point({-1, -1});
   expect_golden("arranged", person.picture());
+}
+
+TEST(Golden, LayersOfAProfileAndTheirOverlap) {
+  const TemporaryFolder folder;
+  Person person(session_of(std::move(load_traces(write_profiles(folder)).front())), 1280, 640);
+  person.type("j");
+  person.click_on("overlap");
+  person.point(place_of_text("layer 1"));
+  person.rest(3);
+  expect_golden("layers", person.picture());
 }
 
 TEST(Golden, Story) {

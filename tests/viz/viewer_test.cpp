@@ -91,6 +91,7 @@ TEST(Viewer, ListsWhatIsFound) {
   person.type("j");
   ASSERT_TRUE(person.session().panels.table);
   person.rest(3);
+  person.click_on("by kind");
   const auto first_line = [&] {
     person.session().selected.reset();
     const float width = 440, left = 1600 - 6 - width + 10;
@@ -130,6 +131,20 @@ TEST(Viewer, LeadsToTheLayersOfAProfile) {
   }
   person.type("q");
   EXPECT_EQ(ImGui::GetClipboardText(), view_command(person.session()));
+  person.resize(1600, 900);
+  person.type("j");
+  person.click_on("overlap");
+  EXPECT_TRUE(person.sees(" of it"));
+  const auto copies = [&](bool by_layer) {
+    person.click_on("Copy sums");
+    EXPECT_EQ(ImGui::GetClipboardText(), csv_of(overlaps_of(person.document(), by_layer)));
+  };
+  copies(false);
+  person.click_on("by layer");
+  copies(true);
+  person.type("}");  // the sums are those of the layer that is shown
+  person.click_on("overlap");
+  copies(false);
 }
 
 // Esc closes an open menu first, and nothing behind it.

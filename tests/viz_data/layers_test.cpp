@@ -49,28 +49,36 @@ TEST(Layers, AreAllListedInTheirTimes) {
   }
 }
 
-// Each is shown as it is listed, also in Balance and to explain, and is found again by
+// Each is shown as what its line of the table says, also in Balance and to explain, and is found again by
 // its command.
 TEST(Layers, EachIsShownAsItIsListed) {
   Session session = session_of(std::move(profiled().front()));
   session.select_rank(1);
+  const std::vector<NamedOverlap> table = overlaps_of(session.document(), true);
+  ASSERT_EQ(table.size(), 5u);
   for (std::size_t i = 0; i < 4; ++i) {
     session.measure = Measure{0, 1};
     session.show_layer(i, i % 2 == 0 ? Pass::forward : Pass::backward);
     const Document& shown = session.document();
     EXPECT_EQ(shown.trace.layer, i);
+    EXPECT_EQ(table[i].name, words_of(shown.trace.layers, i));
     EXPECT_EQ(session.selected_rank, 1);
     EXPECT_FALSE(session.measure);
     EXPECT_EQ(session.step_now(0), i % 2 == 0 ? 0 : 2);
+    const std::vector<NamedOverlap> ranks = overlaps_of(shown, false);
+    ASSERT_EQ(ranks.size(), 3u);
     for (int rank = 0; rank < 2; ++rank) {
-      const RankOverlap& listed = shown.trace.layers[i].overlaps[rank];
-      EXPECT_EQ(listed.compute, shown.idle.ranks[rank].compute);
-      EXPECT_NEAR(1e-9 * static_cast<double>(listed.span), shown.why.wall_s, 1e-12);
+      const RankOverlap &o = ranks[rank].overlap, &listed = shown.trace.layers[i].overlaps[rank];
+      EXPECT_EQ(std::tuple(o.compute, o.communication, o.exposed, o.span),
+                std::tuple(listed.compute, listed.communication, listed.exposed, listed.span));
+      EXPECT_EQ(o.compute, shown.idle.ranks[rank].compute);
+      EXPECT_NEAR(1e-9 * static_cast<double>(o.span), shown.why.wall_s, 1e-12);
     }
-    EXPECT_TRUE(std::any_of(
-        shown.trace.notices.begin(), shown.trace.notices.end(), [&](const std::string& notice) {
-          return notice.starts_with("Shown is " + words_of(shown.trace.layers, i));
-        }));
+    EXPECT_EQ(csv_of({ranks[2]}), csv_of({{"all", table[i].overlap}}));
+    EXPECT_TRUE(std::any_of(shown.trace.notices.begin(), shown.trace.notices.end(),
+                            [&](const std::string& notice) {
+                              return notice.starts_with("Shown is " + table[i].name);
+                            }));
     EXPECT_NE(view_command(session).find(fmt::format(" --layer {}:{}", i / 2, i % 2)),
               std::string::npos);
   }

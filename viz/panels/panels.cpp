@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -190,6 +191,9 @@ constexpr ImGuiTableFlags kTable = ImGuiTableFlags_ScrollY | ImGuiTableFlags_Row
                                    ImGuiTableFlags_BordersInnerH;
 constexpr int kMostSpreads = 9;  // lines without scrolling
 
+// The tabs of the sums: spreads in the order of SliceOrder, then overlaps.
+constexpr int kOverlapByRank = 4, kOverlapByLayer = 5;
+
 // Everything that the selection depends on.
 using TableKey =
     std::tuple<std::uint64_t, std::string, int, double, double, std::vector<int>, AxisMode>;
@@ -198,8 +202,9 @@ using TableKey =
 struct Kept {
   TableKey key;
   Selection selection;
-  SliceOrder by = SliceOrder::kind;
+  int tab = 0;
   std::vector<Spread> spreads;
+  std::vector<NamedOverlap> overlaps;
   std::vector<DurationBin> bins;
 };
 
@@ -209,7 +214,7 @@ Kept& kept_for(const Session& session) {
   TableKey key(session.document().number, session.sought.text, session.selected_rank, span.from,
                span.to, span.ranks, session.axis_mode);
   if (kept.key == key) return kept;
-  kept = {std::move(key), selection_of(session), kept.by, {}, {}};
+  kept = {std::move(key), selection_of(session), kept.tab, {}, {}, {}};
   kept.bins = durations_of(session.document().trace, kept.selection.slices);
   return kept;
 }
@@ -219,25 +224,22 @@ void cell(const std::string& text) {
   ImGui::TextUnformatted(text.c_str());
 }
 
-void draw_spreads(const PanelContext& context, Kept& kept) {
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  const auto by = static_cast<SliceOrder>(draw_tabs(
-      context, "by", at, {"by kind", "by rank", "by step", "by owner"}, static_cast<int>(kept.by)));
-  if (kept.spreads.empty() || by != kept.by)
-    kept.spreads = spreads_of(context.session.document().trace, kept.selection, by);
-  kept.by = by;
-  ImGui::Dummy({1, 24});
-  ImGui::SameLine(ImGui::GetContentRegionAvail().x - 72);
-  if (ImGui::SmallButton("Copy sums")) context.session.wishes.copied = csv_of(kept.spreads);
-  const auto lines =
-      static_cast<float>(1 + std::min(kMostSpreads, static_cast<int>(kept.spreads.size())));
+// Begin the table of the sums, with the lines that have room. Return whether it is seen.
+bool begin_sums(std::size_t lines, int most, std::initializer_list<const char*> heads) {
   const float line = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
-  if (!ImGui::BeginTable("spreads", 6, kTable, {0, lines * line + 2})) return;
+  const auto shown = static_cast<float>(1 + std::min(most, static_cast<int>(lines)));
+  if (!ImGui::BeginTable("sums", static_cast<int>(heads.size()), kTable, {0, shown * line + 2}))
+    return false;
   ImGui::TableSetupScrollFreeze(0, 1);
-  for (const char* head : {" ", "count", "sum", "median", "90 %", "most"})
-    ImGui::TableSetupColumn(head, 0, head[0] == ' ' ? 1.4f : 1);
+  for (const char* head : heads) ImGui::TableSetupColumn(head, 0, head[0] == ' ' ? 1.4f : 1);
   ImGui::TableHeadersRow();
-  for (const Spread& spread : kept.spreads) {
+  return true;
+}
+
+void draw_spreads(const std::vector<Spread>& spreads) {
+  if (!begin_sums(spreads.size(), kMostSpreads, {" ", "count", "sum", "median", "90 %", "most"}))
+    return;
+  for (const Spread& spread : spreads) {
     cell(spread.name);
     number_cell(count_text(spread.count));
     for (const std::int64_t ns :
@@ -245,6 +247,58 @@ void draw_spreads(const PanelContext& context, Kept& kept) {
       number_cell(time_text(ns));
   }
   ImGui::EndTable();
+}
+
+// Draw overlaps, each in a line of times and one of their shares of the span. What is overlapped is a share
+// of the communication.
+void draw_overlaps(const std::vector<NamedOverlap>& overlaps) {
+  if (!begin_sums(2 * overlaps.size(), 2 * kMostSpreads,
+                  {" ", "compute", "transfers", "overlap", "exposed", "idle"}))
+    return;
+  const auto share = [](std::int64_t part, std::int64_t of) {
+    return percent_text(static_cast<double>(part) / std::max(static_cast<double>(of), 1.0));
+  };
+  for (const auto& [name, o] : overlaps) {
+    cell(name);
+    for (const std::int64_t ns : {o.compute, o.communication, o.overlapped(), o.exposed, o.idle()})
+      number_cell(time_text(ns));
+    ImGui::TableNextColumn();
+    number_cell(share(o.compute, o.span));
+    number_cell(share(o.communication, o.span));
+    number_cell(share(o.overlapped(), o.communication) + " of it");
+    number_cell(share(o.exposed, o.span));
+    number_cell(share(o.idle(), o.span));
+  }
+  ImGui::EndTable();
+}
+
+// Draw the sums of what is selected, or how computing and communication overlap in the whole run.
+void draw_sums(const PanelContext& context, Kept& kept) {
+  Session& session = context.session;
+  const Trace& trace = session.document().trace;
+  std::vector<std::string> tabs = {"by kind", "by rank", "by step", "by owner"};
+  if (trace.is_ring) tabs.emplace_back("overlap");
+  if (trace.layers.size() > 1) tabs.emplace_back("by layer");
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float room = ImGui::GetContentRegionAvail().x - 80;
+  const int last = static_cast<int>(tabs.size()) - 1;
+  const int tab = draw_tabs(context, "by", at, tabs, std::min(kept.tab, last), room);
+  const bool overlap = tab >= kOverlapByRank;
+  if (tab != kept.tab || (kept.spreads.empty() && kept.overlaps.empty())) {
+    kept.tab = tab;
+    if (overlap)
+      kept.overlaps = overlaps_of(session.document(), tab == kOverlapByLayer);
+    else
+      kept.spreads = spreads_of(trace, kept.selection, static_cast<SliceOrder>(tab));
+  }
+  ImGui::Dummy({1, tab_boxes(context.fonts, at, tabs, room).back().y1 - at.y + 2});
+  ImGui::SameLine(room + 8);
+  if (ImGui::SmallButton("Copy sums"))
+    session.wishes.copied = overlap ? csv_of(kept.overlaps) : csv_of(kept.spreads);
+  if (overlap)
+    draw_overlaps(kept.overlaps);
+  else
+    draw_spreads(kept.spreads);
 }
 
 // Draw how many slices of each kind last how long, in a line per kind. The bin under the mouse is marked
@@ -354,7 +408,7 @@ void draw_selection_table(const PanelContext& context) {
   if (ImGui::Button("Copy CSV", {96, 0})) commands::copy_table(session);
   session.sought.marked.clear();
   if (kept.selection.slices.empty()) return;
-  draw_spreads(context, kept);
+  draw_sums(context, kept);
   ImGui::Spacing();
   draw_histogram(context, kept);
   draw_slices(context, kept);

@@ -175,6 +175,37 @@ std::string csv_of(const std::vector<Spread>& spreads) {
   return text;
 }
 
+std::vector<NamedOverlap> overlaps_of(const Document& document, bool by_layer) {
+  const Trace& trace = document.trace;
+  std::vector<NamedOverlap> found;
+  NamedOverlap all{"all", {}};
+  const auto add = [&](std::string name, const std::vector<RankOverlap>& ranks) {
+    found.push_back({std::move(name), {}});
+    for (const RankOverlap& rank : ranks) found.back().overlap += rank;
+    all.overlap += found.back().overlap;
+  };
+  for (std::size_t i = 0; by_layer && i < trace.layers.size(); ++i)
+    add(words_of(trace.layers, i), trace.layers[i].overlaps);
+  for (std::size_t rank = 0; !by_layer && rank < document.balance.overlaps.size(); ++rank) {
+    const RankIdle& idle = document.idle.ranks[rank];
+    if (!idle.recorded) continue;
+    RankOverlap overlap = document.balance.overlaps[rank];
+    overlap.compute = idle.compute;
+    overlap.exposed = std::min(overlap.exposed, overlap.span - overlap.compute);
+    add(trace.ranks[rank].name, {overlap});
+  }
+  if (!found.empty()) found.push_back(std::move(all));
+  return found;
+}
+
+std::string csv_of(const std::vector<NamedOverlap>& overlaps) {
+  std::string text = "group,compute_ns,communication_ns,overlapped_ns,exposed_ns,idle_ns,span_ns\n";
+  for (const auto& [name, o] : overlaps)
+    text += fmt::format("{},{},{},{},{},{},{}\n", csv_field(name), o.compute, o.communication,
+                        o.overlapped(), o.exposed, o.idle(), o.span);
+  return text;
+}
+
 std::array<std::int64_t, kLaneKinds> measured_times(const Session& session) {
   std::array<std::int64_t, kLaneKinds> times{};
   if (!session.measure) return times;

@@ -45,6 +45,17 @@ std::vector<Spread> spreads_of(const Trace& trace, const Selection& selection, S
 
 std::string csv_of(const std::vector<Spread>& spreads);
 
+// How computing and communication overlap on a rank, or on all ranks in a layer. In a training step
+// computing is also what a rank does outside of the ring, as in IdleReport.
+struct NamedOverlap {
+  std::string name;
+  RankOverlap overlap;
+};
+// Return the overlaps of the ranks that were recorded, or of a profile's layers. The last is that of all.
+std::vector<NamedOverlap> overlaps_of(const Document& document, bool by_layer);
+
+std::string csv_of(const std::vector<NamedOverlap>& overlaps);
+
 // Return a command that records the tile of a rank's step: that of the recording, if a run on threads made
 // it, or one like it.
 std::string record_command(const RunInfo& run, int rank, int step);
