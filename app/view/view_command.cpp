@@ -67,7 +67,7 @@ void write_csv(const viz::ViewOptions& options) {
   std::vector<Trace> traces = traces_to_write(options);
   if (traces.size() > 1) contradiction("--csv", "given with several traces", "it with one");
   const Trace trace = std::move(traces.front());
-  std::string words = options.select.value_or("shorter:1e10s");
+  std::string words = options.select.value_or("dur>=0");
   std::replace(words.begin(), words.end(), ',', ' ');
   const viz::SearchResult found = viz::search(trace, words, trace.slice_count);
   if (!found.complaint.empty())

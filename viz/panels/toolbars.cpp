@@ -91,7 +91,7 @@ void draw_search(const PanelContext& context) {
       focus_search();
     }
     if (ImGui::IsItemHovered())
-      draw_meaning(context, "slices by words: wait, step:2, owner:1, rank:0, longer:1ms (key: /)");
+      draw_meaning(context, "slices by words: wait, step:2, owner:1, rank:0, dur>1ms (key: /)");
     return;
   }
   if (std::exchange(search_wants_focus, false)) {
@@ -100,7 +100,7 @@ void draw_search(const PanelContext& context) {
   }
   ImGui::SetNextItemWidth(kSearchWidth);
   std::string text = session.sought.text;
-  const bool entered = ImGui::InputTextWithHint("##search", "wait step:2 longer:1ms", &text,
+  const bool entered = ImGui::InputTextWithHint("##search", "wait step:2 dur>1ms", &text,
                                                 ImGuiInputTextFlags_EnterReturnsTrue);
   if (text != session.sought.text) session.set_search(text);
   if (entered) (ImGui::GetIO().KeyShift ? commands::previous_found : commands::next_found)(session);

@@ -72,16 +72,12 @@ Compare compare_of(std::string_view signs) {
 // Set `test` to what a field, a comparison and a value mean, or return a complaint.
 std::string_view read_field(const Trace& trace, std::string_view field, Compare compare,
                             std::string_view value, Test& test) {
-  if (field == "longer" || field == "shorter") {
-    compare = compare_of(field == "longer" ? ">" : "<");
-    field = "dur";
-  }
   if (const Number* const number = number_of(field)) {
     const auto whole = parse_number<std::int64_t>(value);
     if (!number->is_time && !whole)
       return "a whole number follows rank:, step:, owner:, for:, peer:, pairs:, flops: and bytes:";
     const auto time = number->is_time ? duration_ns(value) : static_cast<double>(*whole);
-    if (!time) return "a time such as 250us or 1ms follows dur, longer:, shorter: and begin:";
+    if (!time) return "a time such as 250us or 1ms follows dur and begin, as in dur>1ms";
     test = [number, compare, bound = std::round(*time * 1e3) / 1e3,
             base = field == "begin" ? trace.begin_ns : 0](int rank, const TraceEvent& slice) {
       const std::int64_t has = number->of(rank, slice) - base;
@@ -105,8 +101,7 @@ std::string_view read_field(const Trace& trace, std::string_view field, Compare 
       }
     return "pass: is forward or backward";
   }
-  return "fields are rank: step: owner: kind: for: peer: pass: pairs: flops: bytes: dur> longer: "
-         "shorter: begin:";
+  return "fields are rank: step: owner: kind: for: peer: pass: pairs: flops: bytes: dur: begin:";
 }
 
 Test part_of_name(const Trace& trace, std::string_view part) {

@@ -49,7 +49,7 @@ std::string words_that_find(const Trace& trace, SliceId id) {
                                   name_of(slice.lane), slice.begin_ns - trace.begin_ns);
   const SearchResult found = search(trace, words, 1);
   if (found.slices.empty() || !(found.slices[0] == id))
-    words += fmt::format(" shorter:{}ns", slice.duration_ns() + 1);
+    words += fmt::format(" dur<{}ns", slice.duration_ns() + 1);
   return words;
 }
 
