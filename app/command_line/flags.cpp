@@ -174,6 +174,22 @@ CommandFlags& CommandFlags::one_of(const std::string& name, const std::vector<st
                });
 }
 
+void CommandFlags::each_value(const std::string& name, const std::string& type,
+                              const std::string& help,
+                              std::function<void(const std::string&)> read) {
+  types_[name] = type;
+  repeated_.insert(name);
+  command_
+      ->add_option_function<std::vector<std::string>>(
+          name,
+          [read = std::move(read)](const std::vector<std::string>& values) {
+            std::ranges::for_each(values, read);
+          },
+          help)
+      ->type_name(type)
+      ->allow_extra_args(false);
+}
+
 void CommandFlags::values(const std::string& name, const std::string& type,
                           std::vector<std::string>& target, const std::string& help) {
   types_[name] = type;

@@ -147,6 +147,9 @@ class CommandFlags {
   // Add a flag that takes one of a few words.
   CommandFlags& one_of(const std::string& name, const std::vector<std::string>& words,
                        std::optional<std::string>& target, const std::string& help);
+  // Add a flag with a value that may be given several times; `read` takes each value.
+  void each_value(const std::string& name, const std::string& type, const std::string& help,
+                  std::function<void(const std::string&)> read);
   // Add a flag that may be given several times and takes all the words up to the next flag.
   void values(const std::string& name, const std::string& type, std::vector<std::string>& target,
               const std::string& help);

@@ -279,6 +279,13 @@ Finish declare_view(CommandFlags& flags) {
   };
   ranks("--pin", "the ranks on top of the timeline, such as 3,7", view->order.pinned);
   ranks("--fold", "the ranks that take one low row each", view->order.folded);
+  flags.each_value("--note", "[K/]RANK@TIME:TEXT",
+                   "a note at a moment of a rank, on the first recording or the K-th; again: more",
+                   [view](const std::string& text) {
+                     if (!viz::take_note(*view, text))
+                       contradiction("--note", fmt::format("'{}' given", printable(text, 60)),
+                                     viz::kAcceptedNotes);
+                   });
   flags.flag("--table", view->table, "list what is selected, with its sums");
   flags.flag("--difference", view->difference,
              "of several recordings: what has changed from the first one");
@@ -301,8 +308,8 @@ Finish declare_view(CommandFlags& flags) {
     view->traces = files_in(view->traces);
     for (const char* flag :
          {"--html", "--csv", "--perfetto", "--animate", "--bare", "--step", "--at", "--select",
-          "--range", "--pin", "--fold", "--table", "--difference", "--layer", "--axis", "--story",
-          "--panel", "--what-if"})
+          "--range", "--pin", "--fold", "--note", "--table", "--difference", "--layer", "--axis",
+          "--story", "--panel", "--what-if"})
       if (view->traces.empty() && flags.given(flag))
         contradiction(flag, "no trace given", "it together with TRACE...");
     if (view->traces.empty()) view->examples = viewer_examples();

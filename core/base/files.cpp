@@ -79,7 +79,8 @@ std::vector<std::string> files_in(const std::vector<std::string>& paths) {
       continue;
     }
     for (const auto& entry : std::filesystem::directory_iterator(path, error))
-      if (entry.is_regular_file(error)) files.push_back(entry.path().string());
+      if (entry.is_regular_file(error) && !entry.path().string().ends_with(".notes.json"))
+        files.push_back(entry.path().string());
     std::sort(files.begin() + begin, files.end());
     if (files.begin() + begin == files.end())
       throw InputError(path + ": no files in this folder; recordings accepted");

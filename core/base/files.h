@@ -73,8 +73,8 @@ std::string read_file(const std::string& path, const std::string& kind, Index mo
 // names `path`.
 std::string start_of_file(const std::string& path, Index most);
 
-// Return `paths` with the files of each folder, by name, in the folder's place. Throw InputError for
-// a folder that has none.
+// Return `paths` with the files of each folder, by name, in the folder's place, without the notes that lie
+// beside recordings (*.notes.json). Throw InputError for a folder that has none.
 std::vector<std::string> files_in(const std::vector<std::string>& paths);
 
 // ---

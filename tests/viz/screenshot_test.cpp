@@ -23,6 +23,7 @@
 #include "tests/app/call_table.h"
 #include "tests/viz/read_gif.h"
 #include "tests/viz/read_png.h"
+#include "viz/data/session/notes.h"
 #include "viz/data/session/selection.h"
 #include "viz/data/session/simulator.h"
 #include "viz/window/open_session.h"
@@ -124,7 +125,7 @@ TEST_F(ScreenshotTest, ACopiedViewIsTheSameToTheLastBit) {
       if (i % 3 == 0) session.view = viz::panned(session.view, length, length);
       session.seek(share(random) * length);
       std::map<std::string, std::string> copied;
-      for (const auto& [flag, value] : viz::view_of(session)) copied[flag] = value;
+      for (const auto& [flag, value] : viz::view_of(session, {})) copied[flag] = value;
       options.range = copied.at("range");
       const viz::Session opened = viz::open_session({path("a.json")}, options, nullptr);
       ASSERT_EQ(opened.view, session.view) << *options.range;
@@ -168,8 +169,44 @@ TEST_F(ScreenshotTest, TheCommandOfAViewShowsItAgain) {
   expect_same();
   session.show_alone(Figure::timeline);
   viz::commands::zoom_in(session);
+  session.documents[0].notes = {{1, session.document().trace.wall_ns() / 2, "a\nb: c"}};
   session.select(std::nullopt);
   expect_same();
+}
+
+// Notes are in pictures, from a flag as from the file beside the recording, of which a damaged one keeps
+// nothing from being shown.
+TEST_F(ScreenshotTest, ShowsNotes) {
+  record("a.json");
+  const auto plain = picture({}), flagged = picture({"--note", "1@1us:late: why?"});
+  EXPECT_NE(flagged, plain);
+  EXPECT_NE(picture({"--note", "1@1us:late", "--note", "2@1us:later"}), flagged);
+  write_text("a.notes.json", viz::notes_json({{1, 1000, "late: why?"}}));
+  EXPECT_EQ(picture({}), flagged);
+  EXPECT_EQ(picture({"--note", "1@1us:late: why?"}), flagged);
+  view_well({"a.json", "--panel", "timeline", "--bare", "--screenshot", "o.svg"});
+  EXPECT_NE(contents_of(path("o.svg")).find("late: why?"), std::string::npos);
+
+  for (const auto& [notes, part] :
+       {std::pair(std::string("damaged"), "a.notes.json: no JSON at byte 0"),
+        {viz::notes_json({{3, 1, "a rank"}, {0, INT64_C(1) << 60, "a time"}}),
+         "a.notes.json: left out, because outside of the run: 2 notes"}}) {
+    write_text("a.notes.json", notes);
+    const ProgramResult result = view({"a.json", "--screenshot", "o.png", "--size", "640x400"});
+    EXPECT_EQ(result.status, 0);
+    expect_one_line(result);
+    EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+    EXPECT_EQ(contents_of(path("a.notes.json")), notes);
+  }
+}
+
+// A folder's recordings are opened without the notes beside them.
+TEST_F(ScreenshotTest, OpensAFolderWithNotes) {
+  std::filesystem::create_directory(path("runs"));
+  record("runs/a.json");
+  write_text("runs/a.notes.json", viz::notes_json({{1, 1000, "late"}}));
+  view_well({"runs", "--screenshot", "o.png"});
+  EXPECT_NE(pixels_of("o.png"), std::vector<viz::Color>());
 }
 
 // A large picture magnifies what one of 1600 x 900 pixels shows, by quarters.

@@ -10,15 +10,18 @@
 #include <fstream>
 #include <map>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "tests/temporary_folder.h"
 #include "tests/viz/hands.h"
 #include "tests/viz_data/profiled.h"
 #include "tests/viz_data/simulated.h"
+#include "viz/data/session/notes.h"
 #include "viz/data/session/selection.h"
 
 namespace ringscope::viz {
@@ -229,6 +232,95 @@ TEST(Viewer, SwitchesByButton) {
   person.press(SpecialKey::escape);
   person.click({1600 - 6 - 10 - 60, kToolbar});
   EXPECT_EQ(person.session().look.theme, Theme::light);
+}
+
+// A note is typed where the playhead stands, found by its flag, changed, and deleted.
+TEST(Viewer, NotesAreWrittenFoundAndDeleted) {
+  Person person = one();
+  Session& session = person.session();
+  const auto notes = [&] { return session.document().notes; };
+  session.select_rank(2);
+  session.seek(100 * kUnit);
+  person.type("!");
+  EXPECT_TRUE(drawn("notes"));
+  person.type("t: why?");  // no commands
+  EXPECT_EQ(session.look.theme, Theme::dark);
+  person.press(SpecialKey::enter);
+  EXPECT_FALSE(session.writing);
+  EXPECT_EQ(notes(), (std::vector<Note>{{2, 100 * kUnit, "t: why?"}}));
+  session.seek(200 * kUnit);
+  session.select_rank(1);
+  person.type("!x");
+  person.press(SpecialKey::escape);  // leaves no note
+  person.type("!later");
+  person.press(SpecialKey::enter);
+  ASSERT_EQ(notes().size(), 2u);
+
+  session.seek(0);
+  const Box ruler = person.timeline().ruler;
+  const ImVec2 flag{person.x_of(100 * kUnit) + 3, ruler.y1 - 5};
+  person.point(flag);
+  person.rest(3);
+  EXPECT_TRUE(person.sees("t: why?"));
+  person.click(flag);
+  EXPECT_EQ(session.selected_rank, 2);
+  EXPECT_EQ(session.playback.position(), 100 * kUnit);
+  person.click({person.x_of(150 * kUnit), ruler.y1 - 5});  // beside the flags is the ruler
+  EXPECT_NEAR(session.playback.position(), 150 * kUnit, person.pixel());
+  person.type(")");
+  EXPECT_EQ(session.selected_rank, 1);
+  person.type("(");
+  EXPECT_EQ(session.selected_rank, 2);
+
+  person.type("!");
+  person.press(SpecialKey::end);
+  person.type(" now");
+  person.press(SpecialKey::enter);
+  EXPECT_EQ(notes()[0].text, "t: why? now");
+  person.type("!");
+  person.click_on("rank 1 \u00b7 200");  // in the list
+  EXPECT_EQ(session.playback.position(), 200 * kUnit);
+  person.type("y");
+  EXPECT_EQ(session.writing->text.size(), 6u);
+  person.click_on("Delete");
+  EXPECT_EQ(notes(), (std::vector<Note>{{2, 100 * kUnit, "t: why? now"}}));
+  EXPECT_FALSE(session.writing);
+}
+
+// The flags of several recordings stand on their own strips.
+TEST(Viewer, NotesBelongToTheirRecording) {
+  Person person(session_of(slow_ring_trace(), slow_ring_trace()));
+  ASSERT_TRUE(person.session().comparing);
+  const Image bare = person.picture();
+  const auto columns_changed = [&](std::size_t document) {
+    Session& session = person.session();
+    session.documents[document].notes = {{1, 150 * kUnit, "here"}};
+    const Image noted = person.picture();
+    session.documents[document].notes.clear();
+    std::set<int> columns;
+    for (int y = 0; y < bare.height; ++y)
+      for (int x = 0; x < bare.width; ++x)
+        if (noted.at(x, y) != bare.at(x, y)) columns.insert(x);
+    return columns;
+  };
+  const std::set<int> first = columns_changed(0), second = columns_changed(1);
+  ASSERT_FALSE(first.empty() || second.empty());
+  EXPECT_LT(*first.rbegin(), *second.begin());
+}
+
+TEST(Viewer, ControlSSavesNotes) {
+  TemporaryFolder folder;
+  folder.write("ring.json", "{}");
+  Trace trace = slow_ring_trace();
+  trace.path = folder.path("ring.json");
+  Person person(session_of(std::move(trace)));
+  person.type("!a");
+  person.press(SpecialKey::enter);
+  EXPECT_FALSE(std::filesystem::exists(folder.path("ring.notes.json")));
+  person.press(Key{.character = U'S' - U'@'}, 1.0f / 60);
+  person.rest(2);
+  EXPECT_TRUE(person.sees("Written: "));
+  EXPECT_EQ(saved_notes(folder.path("ring.json")), person.document().notes);
 }
 
 TEST(Viewer, QuestionMarkListsEveryKey) {
@@ -534,6 +626,7 @@ TEST(Viewer, DrawsEveryTraceAtEverySize) {
       person.resize(width, height);
       for (const KeyBinding& binding : key_bindings()) {
         person.press(binding.key);
+        if (person.session().writing) person.press(SpecialKey::escape);
         for (const ImVec2 sum : sums_of_vertices())
           ASSERT_TRUE(std::isfinite(sum.x) && std::isfinite(sum.y))
               << name << " at " << width << "x" << height;

@@ -61,6 +61,8 @@ ViewOptions options_of(const std::vector<std::string>& parameters) {
               "different ranks, such as 3,7");
     else if (name == "layer")
       options.layer = value;
+    else if (name == "note")
+      require(take_note(options, value), kAcceptedNotes);
     else if (name == "what-if")
       options.what_if = value;
     else if (name == "difference")
@@ -139,9 +141,13 @@ EMSCRIPTEN_KEEPALIVE const char* ringscope_open(const char* names, const char* p
 // Return parameters of an address that shows what is shown, one "name=value" a line, or "".
 EMSCRIPTEN_KEEPALIVE const char* ringscope_view() {
   std::string lines;
-  if (viewer->is_open())
-    for (const auto& [name, value] : view_of(viewer->session()))
-      lines += (lines.empty() ? "" : "\n") + name + "=" + value;
+  if (!viewer->is_open()) return said(lines);
+  const Session& session = viewer->session();
+  std::vector<const Document*> recordings;  // all that the address names, whichever is shown
+  for (const Document& each : session.documents)
+    if (each.predicted_from.empty()) recordings.push_back(&each);
+  for (const auto& [name, value] : view_of(session, recordings))
+    lines += (lines.empty() ? "" : "\n") + name + "=" + value;
   return said(lines);
 }
 

@@ -307,6 +307,23 @@ float draw_figures(const PanelContext& context, const std::vector<BigFigure>& fi
   return places.back().y + kLine + 4;
 }
 
+bool begin_over_all(const Palette& palette, const char* name, float width, float height) {
+  constexpr float kMargin = 24;
+  const ImVec2 display = ImGui::GetIO().DisplaySize;
+  ImGui::SetNextWindowPos({display.x / 2, display.y / 2}, ImGuiCond_Always, {0.5f, 0.5f});
+  ImGui::SetNextWindowSizeConstraints({width, height},
+                                      {width, height > 0 ? height : display.y - 2 * kMargin});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(kMargin, 18));
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, palette.panel);
+  const bool drawn = ImGui::Begin(name, nullptr,
+                                  ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize |
+                                      ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
+                                      ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoNav);
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar();
+  return drawn;
+}
+
 std::string meaning_of(std::string_view term) {
   const std::string_view text = kGlossary;
   const std::size_t head = text.find(fmt::format("\n\n{} | ", term));

@@ -105,6 +105,10 @@ std::vector<Box> tab_boxes(const Fonts& fonts, ImVec2 top_left,
 void draw_empty(const PanelContext& context, const Box& box, std::string_view title,
                 std::string_view text);
 
+// Begin a window of this width in the middle, over everything. Without a height it is as high as its
+// contents, as far as there is room.
+bool begin_over_all(const Palette& palette, const char* name, float width, float height = 0);
+
 // Draw into a part of the window that scrolls and has no ground of its own.
 template <class Draw>
 void draw_child(const char* id, ImVec2 size, ImGuiWindowFlags flags, Draw&& draw) {

@@ -66,17 +66,7 @@ void draw_help(const PanelContext& context) {
   const int columns = display.x >= 2 * kColumn + 4 * kMargin ? 2 : 1;
   const float width = std::min(columns * kColumn + 2 * kMargin, display.x - 2 * kMargin);
 
-  ImGui::SetNextWindowPos({display.x / 2, display.y / 2}, ImGuiCond_Always, {0.5f, 0.5f});
-  ImGui::SetNextWindowSizeConstraints({width, 0}, {width, display.y - 2 * kMargin});
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(kMargin, 18));
-  ImGui::PushStyleColor(ImGuiCol_WindowBg, context.palette.panel);
-  const bool drawn = ImGui::Begin("help", nullptr,
-                                  ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize |
-                                      ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
-                                      ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoNav);
-  ImGui::PopStyleColor();
-  ImGui::PopStyleVar();
-  if (drawn) {
+  if (begin_over_all(context.palette, "help", width)) {
     write(context.fonts.title, context.palette.text, "Keys and mouse");
     ImGui::SameLine(0, 16);
     ImGui::AlignTextToFramePadding();

@@ -118,6 +118,10 @@ void draw_playback(const PanelContext& context);
 
 void draw_toolbar(const PanelContext& context);
 
+// Draw the note that is being written, and the list of all, over everything else. Call this only while
+// Session::writing is set.
+void draw_notes(const PanelContext& context);
+
 // Draw the table of every key.
 void draw_help(const PanelContext& context);
 

@@ -11,6 +11,8 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/trace/chrome_trace.h"
+#include "viz/data/session/format.h"
+#include "viz/data/session/notes.h"
 #include "viz/data/session/search.h"
 
 namespace ringscope::viz {
@@ -94,6 +96,43 @@ void open_what_if(Session& session, const std::string& settings) {
   session.view = fitted(session.length());
 }
 
+// Put the notes of the files beside the recordings, and then those of `options`, on the recordings. What
+// is wrong with a file is said, but keeps no recording from being opened.
+void add_notes(Session& session, const ViewOptions& options) {
+  for (Document& document : session.documents) {
+    std::string wrong;
+    try {
+      std::vector<Note> saved = saved_notes(document.trace.path);
+      const auto outside = std::erase_if(
+          saved, [&](const Note& note) { return !lies_within(document.trace, note); });
+      document.notes = std::move(saved);
+      if (outside > 0)
+        wrong = fmt::format("{}: left out, because outside of the run: {}",
+                            notes_path(document.trace.path), counted(outside, "note"));
+    } catch (const InputError& error) {
+      wrong = error.what();
+    }
+    if (wrong.empty()) continue;
+    session.wishes.said = wrong;
+    document.trace.notices.push_back(wrong);
+  }
+  for (const std::pair<int, Note>& given : options.notes) {
+    const int recording = given.first;
+    const Note& note = given.second;
+    const auto refuse = [&](const std::string& accepted) {
+      throw InputError(
+          fmt::format("--note: '{}' given; accepted: {}", words_of_note(note), accepted));
+    };
+    if (recording > static_cast<int>(session.documents.size()))
+      refuse(fmt::format("one on the recordings 1/ to {}/", session.documents.size()));
+    Document& document = session.documents[static_cast<std::size_t>(recording - 1)];
+    if (!lies_within(document.trace, note))
+      refuse(fmt::format("ranks to {} and times to {}ns for '{}'", document.trace.rank_count() - 1,
+                         document.trace.wall_ns(), document.trace.path));
+    put_note(document.notes, note);
+  }
+}
+
 }  // namespace
 
 void require_openable(const std::vector<std::string>& paths) {
@@ -127,6 +166,7 @@ Session open_session(const std::vector<std::string>& paths, const ViewOptions& o
   if (options.layer) choose_layer(traces, *options.layer);
   for (Trace& trace : traces) documents.push_back(make_document(std::move(trace)));
   Session session(std::move(documents));
+  add_notes(session, options);
   if (options.theme) session.look.theme = theme_of(*options.theme);
   if (options.story) {
     require_paragraph(session, *options.story);

@@ -222,7 +222,7 @@ FileList::FileList(const std::string& wanted_folder) {
     if (name.starts_with('.')) continue;
     if (it->is_directory(unknown))
       names.push_back(name + "/");
-    else if (name.ends_with(".json") || name.ends_with(".gz"))
+    else if ((name.ends_with(".json") && !name.ends_with(".notes.json")) || name.ends_with(".gz"))
       names.push_back(name);
   }
   std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
@@ -234,15 +234,8 @@ FileList::FileList(const std::string& wanted_folder) {
 std::optional<std::string> draw_files(FileList& list, const Fonts& fonts, const Palette& palette) {
   const ImVec2 display = ImGui::GetIO().DisplaySize;
   std::optional<std::string> chosen;
-  ImGui::SetNextWindowPos({display.x / 2, display.y / 2}, ImGuiCond_Always, {0.5f, 0.5f});
-  ImGui::SetNextWindowSize({std::min(640.0f, display.x - 32), std::min(520.0f, display.y - 32)});
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(20, 16));
-  ImGui::PushStyleColor(ImGuiCol_WindowBg, palette.panel);
-  ImGui::Begin("files", nullptr,
-               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
-                   ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoNav);
-  ImGui::PopStyleColor();
-  ImGui::PopStyleVar();
+  begin_over_all(palette, "files", std::min(640.0f, display.x - 32),
+                 std::min(520.0f, display.y - 32));
   write(fonts.title, palette.text, "Open a recording");
   ImGui::SameLine(ImGui::GetWindowWidth() - 96);
   if (ImGui::Button("Cancel", {76, 0})) chosen = "";

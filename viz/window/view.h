@@ -7,10 +7,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/base/text.h"
 #include "core/trace/event.h"
+#include "viz/data/session/notes.h"
 #include "viz/data/session/search.h"
 #include "viz/data/timeline/timeline_layout.h"
 
@@ -51,6 +53,8 @@ struct ViewOptions {
   std::optional<Figure> panel;            // show only this panel, large
   std::optional<std::string> what_if;     // show a prediction with these settings changed
   std::optional<std::string> theme;  // "dark" or "light"; none: as last time (screenshot: dark)
+  // Notes, and on which recording each is, from 1.
+  std::vector<std::pair<int, Note>> notes;
 };
 
 // Take a moment from a text: "3" or "back:3" is the middle of a step, "2.75" a place on the step
@@ -74,6 +78,18 @@ inline bool take_ranks(std::vector<int>& ranks, std::string_view text) {
   }
   return true;
 }
+
+// Take a note such as "3@1.5ms:late", or "2/3@1.5ms:late" on the second recording. Return whether it is one.
+inline bool take_note(ViewOptions& options, std::string_view text) {
+  const std::size_t slash = text.substr(0, text.find('@')).find('/');
+  const bool numbered = slash != text.npos;
+  const auto recording = numbered ? parse_number<int>(text.substr(0, slash)) : std::optional(1);
+  const std::optional<Note> note = parse_note(text.substr(numbered ? slash + 1 : 0));
+  if (!note || !recording || *recording < 1) return false;
+  options.notes.emplace_back(*recording, *note);
+  return true;
+}
+inline constexpr const char* kAcceptedNotes = "RANK@TIME:TEXT, such as 3@1.5ms:late";
 
 // Return when the window is closed or the picture is written (whole or not at all). Throw
 // InputError for traces that can't be read, a step, paragraph or panel that they don't have, a path

@@ -218,7 +218,8 @@ void Viewer::feed_keys(const FrameInput& input) {
       if (key.special == SpecialKey::escape || key.special == SpecialKey::enter) error_.clear();
     } else if (loading_ == nullptr) {
       if (text_frames_ > 0) return;
-      const bool writes = (files_ || (session_ && session_->sought.open)) && io.WantTextInput;
+      const bool has_field = files_ || (session_ && session_->sought.open);
+      const bool writes = (has_field && io.WantTextInput) || (session_ && session_->writing);
       Command* const command = command_of(key);
       if (writes && key.special != SpecialKey::escape) {
         // ImGui sees a press only after a frame in which the key was up.
@@ -232,10 +233,9 @@ void Viewer::feed_keys(const FrameInput& input) {
         ImGui::ClosePopupToLevel(0, true);  // a menu is topmost
       } else if (command != nullptr) {
         command(*session_);
-        if (command == commands::search) {
-          focus_search();
+        if (command == commands::search) focus_search();
+        if (command == commands::search || command == commands::write_note)
           text_frames_ = kTextFrames;
-        }
       }
     }
     typed_.pop_front();
@@ -270,7 +270,9 @@ void Viewer::draw_root(const FrameInput& input, bool was_playing) {
     if (was_playing) advance(*session_, input.seconds);
     const PanelContext context{*session_, textures, imgui_->fonts(), palette};
     draw_workspace(context, splits);
+    if (session_->writing) draw_notes(context);
     if (session_->panels.help) draw_help(context);
+    if (!session_->wishes.said.empty()) show_notice(std::exchange(session_->wishes.said, ""));
     if (const std::string copied = std::exchange(session_->wishes.copied, ""); !copied.empty()) {
       ImGui::SetClipboardText(copied.c_str());
       show_notice("Copied: " + copied.substr(0, std::min<std::size_t>(copied.find('\n'), 160)));

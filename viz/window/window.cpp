@@ -105,8 +105,9 @@ void listen(GLFWwindow* window, WindowListener& listener) {
     if (action == GLFW_RELEASE) return;
     if ((mods & GLFW_MOD_CONTROL) != 0 && (key == GLFW_KEY_Q || key == GLFW_KEY_W))
       glfwSetWindowShouldClose(from, GLFW_TRUE);
-    if ((mods & GLFW_MOD_CONTROL) != 0 && key == GLFW_KEY_O)
-      push(from, {.kind = InputEvent::key, .key_pressed = {.character = U'O' - U'@'}});
+    if ((mods & GLFW_MOD_CONTROL) != 0 && (key == GLFW_KEY_O || key == GLFW_KEY_S))
+      push(from, {.kind = InputEvent::key,
+                  .key_pressed = {.character = static_cast<char32_t>(key) - U'@'}});
     if (const auto change = text_change(key, scancode); change && (mods & GLFW_MOD_CONTROL) != 0)
       of(from).text_resized(*change);
     const Key pressed{.special = special_key(key), .shift = (mods & GLFW_MOD_SHIFT) != 0};
@@ -506,6 +507,8 @@ void take_picture(ViewOptions options) {
     if (!placed && !session->story_shown() && !session->go_to_failure())
       session->seek(session->length());
     session->panels.print = print;
+    if (const std::string said = std::exchange(session->wishes.said, ""); !said.empty())
+      fmt::print(stderr, "ringscope: {}\n", said);
     viewer.open(std::move(*session));
   }
   // What moves gets most of the room of a picture in which nothing can be clicked.

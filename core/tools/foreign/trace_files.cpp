@@ -506,7 +506,8 @@ std::optional<Trace> ring_of(const std::shared_ptr<const std::vector<RankProfile
   return ring;
 }
 
-// Join the recordings of a run's ranks, which don't know each other's messages. All files of a folder go by its name.
+// Join the recordings of a run's ranks, which don't know each other's messages. All files of a
+// folder go by its name.
 Trace join_ranks(std::vector<LoadedTrace> files, bool are_all) {
   Recording& run = *files[0].of_rank;
   std::string path = files[0].trace.path;

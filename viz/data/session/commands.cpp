@@ -1,7 +1,10 @@
 #include "viz/data/session/session.h"
 
 #include <algorithm>
+#include <exception>
 
+#include "viz/data/session/format.h"
+#include "viz/data/session/notes.h"
 #include "viz/data/session/selection.h"
 
 namespace ringscope::viz {
@@ -79,6 +82,24 @@ void go_to_found(Session& session, bool forward) {
     session.sought.at = (session.sought.at + by) % hits.size();
   }
   session.reveal(hits[session.sought.at]);
+}
+
+// Go to the nearest note behind (before) the playhead, or from the last one round to the first. Notes at
+// one place follow each other by rank.
+void go_to_note(Session& session, bool forward) {
+  using Place = std::pair<double, int>;
+  const auto place_of = [&session](const Note* note) {
+    return Place(session.position_of(*note), note->rank);
+  };
+  const auto sooner = [forward](Place a, Place b) { return forward ? a < b : b < a; };
+  const Place here(session.playback.position(), session.selected_rank);
+  const Note *first = nullptr, *next = nullptr;
+  for (const Note& note : session.document().notes) {
+    const Place place = place_of(&note);
+    if (first == nullptr || sooner(place, place_of(first))) first = &note;
+    if (sooner(here, place) && (next == nullptr || sooner(place, place_of(next)))) next = &note;
+  }
+  if (first != nullptr) session.go_to(next != nullptr ? *next : *first);
 }
 
 template <class Switch>
@@ -191,6 +212,24 @@ void copy_command(Session& s) { s.wishes.copied = view_command(s); }
 void copy_table(Session& s) {
   s.wishes.copied = csv_of(s.document().trace, selection_of(s).slices);
 }
+void write_note(Session& s) { s.write_note(); }
+void next_note(Session& s) { go_to_note(s, true); }
+void previous_note(Session& s) { go_to_note(s, false); }
+
+// Save the notes on each recording beside it, also that there are none any more.
+void save_notes(Session& session) {
+  std::vector<std::string> written;
+  try {
+    for (const Document& document : session.documents)
+      if (!document.notes.empty() || !saved_notes(document.trace.path).empty())
+        written.push_back(viz::save_notes(document.trace, document.notes));
+    session.wishes.said =
+        written.empty() ? "There are no notes to save" : "Written: " + listed(written, " and ");
+  } catch (const std::exception& error) {
+    session.wishes.said = error.what();
+  }
+}
+
 void toggle_bare(Session& s) { flip(s.panels.bare); }
 void picture_png(Session& s) { s.wishes.picture = ".png"; }
 void picture_svg(Session& s) { s.wishes.picture = ".svg"; }
@@ -208,6 +247,8 @@ void previous_in_tile(Session& s) { step_in_tile(s, -1); }
 void cancel(Session& session) {
   if (session.panels.help) {
     session.panels.help = false;
+  } else if (session.writing) {
+    session.writing.reset();
   } else if (session.what_if && !session.sought.open) {
     session.show_what_if(false);
   } else if (session.sought.open) {
@@ -305,11 +346,16 @@ std::span<const HelpLine> help_lines() {
        {{on(U'j'), toggle_table}}},
       {"Q", "copy the command that shows this view", {{on(U'q'), copy_command}}},
       {"$", "copy these slices as CSV", {{on(U'$'), copy_table}}},
+      {"! ) (",
+       "a note at the playhead, and a list; next note, note before",
+       {{on(U'!'), write_note}, {on(U')'), next_note}, {on(U'('), previous_note}}},
       {"0", "panels alone, without bars; again: with them", {{on(U'0'), toggle_bare}}},
       {"I, Shift-I",
        "save a picture of the window as PNG, as SVG",
        {{on(U'i'), picture_png}, {on(U'I'), picture_svg}}},
-      {"Ctrl-O", "open another recording", {{on(U'O' - U'@'), open_file}}},   // as ASCII has it
+      {"Ctrl-O, Ctrl-S",  // as ASCII has them
+       "open another recording, save the notes beside this one",
+       {{on(U'O' - U'@'), open_file}, {on(U'S' - U'@'), save_notes}}},
       {"Ctrl-+, Ctrl--, Ctrl-0", "everything larger, smaller, as at first"},  // the window's own
       {"?", "these keys", {{on(U'?'), help}}},
       {"Esc",

@@ -13,6 +13,7 @@
 #include "viz/data/analysis/findings.h"
 #include "viz/data/analysis/ring_moment.h"
 #include "viz/data/mask/mask_painter.h"
+#include "viz/data/session/notes.h"
 #include "viz/data/timeline/axis.h"
 #include "viz/data/timeline/timeline_painter.h"
 #include "viz/data/trace/trace.h"
@@ -40,6 +41,7 @@ struct Document {
   std::vector<SliceId> unfinished;  // waits that a failed run broke off
   Explanation why;
   std::vector<Finding> findings;  // computed once and shown in every frame
+  std::vector<Note> notes;        // as put_note() orders them
   mutable std::optional<CriticalPath> known_path;
 
   // Return the critical path, which is sought when it is first asked for.

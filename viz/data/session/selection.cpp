@@ -264,7 +264,8 @@ std::vector<SliceId> slices_in(const Trace& trace, const std::vector<SliceId>& s
   return found;
 }
 
-std::vector<std::pair<std::string, std::string>> view_of(const Session& session) {
+std::vector<std::pair<std::string, std::string>> view_of(
+    const Session& session, const std::vector<const Document*>& recordings) {
   const Document& document = session.document();
   const bool several = session.comparing, steps = session.axis_mode == AxisMode::steps;
   const auto joined = [](const std::vector<int>& ranks) {
@@ -297,6 +298,10 @@ std::vector<std::pair<std::string, std::string>> view_of(const Session& session)
     view.emplace_back("range", place(session.view.begin) + ".." + place(session.view.end));
   if (!session.order.pinned.empty()) view.emplace_back("pin", joined(session.order.pinned));
   if (!session.order.folded.empty()) view.emplace_back("fold", joined(session.order.folded));
+  for (std::size_t i = 0; i < recordings.size(); ++i)
+    for (const Note& note : recordings[i]->notes)
+      view.emplace_back(
+          "note", (recordings.size() > 1 ? fmt::format("{}/", i + 1) : "") + words_of_note(note));
   const std::string at = place(session.playback.position());
   // A whole number is the middle of a step.
   view.emplace_back("at", parse_number<int>(at) ? at + ".0" : at);
@@ -322,16 +327,20 @@ std::string record_command(const RunInfo& run, int rank, int step) {
 }
 
 std::string view_command(const Session& session) {
-  std::string command = shell_word(own_command()) + " view";
+  // Of a prediction, show what was recorded, beside which What if predicts it again.
   const Document* const predicted = shown_prediction(session);
-  for (const Document& shown : session.documents) {
-    if (predicted != nullptr ? &shown != predicted
-                             : !session.comparing && &shown != &session.document())
-      continue;
-    command += " " + shell_word(predicted != nullptr ? shown.predicted_from : shown.trace.path);
-    for (const std::string& more : shown.trace.more_paths) command += " " + shell_word(more);
+  std::vector<const Document*> recordings;
+  for (const Document& each : session.documents)
+    if (predicted != nullptr ? each.trace.path == predicted->predicted_from
+                             : session.comparing || &each == &session.document())
+      recordings.push_back(&each);
+  if (predicted != nullptr && recordings.size() > 1) recordings.resize(1);
+  std::string command = shell_word(own_command()) + " view";
+  for (const Document* const each : recordings) {
+    command += " " + shell_word(each->trace.path);
+    for (const std::string& more : each->trace.more_paths) command += " " + shell_word(more);
   }
-  for (const auto& [flag, value] : view_of(session))
+  for (const auto& [flag, value] : view_of(session, recordings))
     command += " --" + flag + (value.empty() ? "" : " " + shell_word(value));
   return command;
 }

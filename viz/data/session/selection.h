@@ -75,9 +75,11 @@ std::vector<DurationBin> durations_of(const Trace& trace, const std::vector<Slic
 std::vector<SliceId> slices_in(const Trace& trace, const std::vector<SliceId>& slices, Lane kind,
                                const DurationBin& bin);
 
-// Return what shows the same moment, selection, range and axis: flags of `ringscope view` without
-// their dashes, which are parameters of the viewer's address in a browser, and their values.
-std::vector<std::pair<std::string, std::string>> view_of(const Session& session);
+// Return what shows the same moment, selection, range and axis, and the notes on `recordings`, which are
+// opened in this order: flags of `ringscope view` without their dashes, which are parameters of the
+// viewer's address in a browser, and their values.
+std::vector<std::pair<std::string, std::string>> view_of(
+    const Session& session, const std::vector<const Document*>& recordings);
 // Return the command of a shell that shows the same recordings, moment, selection, range and axis.
 std::string view_command(const Session& session);
 

@@ -182,6 +182,7 @@ void Session::forget_slices() {
   select_rank(selected_rank);  // keeps the rank if this trace has it
   hovered.reset();
   measure.reset();
+  writing.reset();
   sought.marked.clear();
   history_.clear();
 }
@@ -191,7 +192,9 @@ void Session::show_layer(std::size_t layer, Pass pass) {
   if (layer != document().trace.layer) {
     forget_slices();
     try {
-      documents[active] = make_document(document().trace.of_layer(layer));
+      Document shown = make_document(document().trace.of_layer(layer));
+      shown.notes = std::move(documents[active].notes);
+      documents[active] = std::move(shown);
     } catch (const InputError& error) {
       documents[active].trace.notices.emplace_back(error.what());
       return;
@@ -275,6 +278,30 @@ void Session::bring_into_view(SliceId slice) {
     set_view(view_of(slice));
   else
     set_view(panned(view, (begin + end) / 2 - (view.begin + view.end) / 2, length()));
+}
+
+double Session::position_of(const Note& note) const {
+  return document().axis.position(axis_mode, note.rank, document().trace.begin_ns + note.ns);
+}
+
+void Session::go_to(const Note& note) {
+  const double position = position_of(note);
+  rank_map.shown = false;
+  select_rank(note.rank);
+  playback.pause();
+  seek(position);
+  if (position < view.begin || position > view.end)
+    set_view(panned(view, position - (view.begin + view.end) / 2, length()));
+}
+
+void Session::write_note() {
+  const int rank = rank_now();
+  if (rank >= document().trace.rank_count()) return;
+  const std::int64_t now = document().axis.time_at(axis_mode, rank, playback.position());
+  writing = Note{rank, now - document().trace.begin_ns, ""};
+  for (const Note& note : document().notes)
+    if (note.rank == rank && (note.ns == writing->ns || position_of(note) == playback.position()))
+      writing = note;
 }
 
 void Session::set_view(const TimelineView& next) {

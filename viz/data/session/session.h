@@ -114,6 +114,7 @@ struct RankMap {
 // What the window is asked for.
 struct Wishes {
   std::string copied;   // text for the clipboard
+  std::string said;     // a line to show for a while
   bool file = false;    // another recording
   std::string picture;  // the ending of one to write; "": none
 };
@@ -139,6 +140,7 @@ class Session {
   Look look;
   Panels panels;
   Sought sought;
+  std::optional<Note> writing;  // the note on the active document whose text is typed
   Telling telling;
   RankMap rank_map;
   Wishes wishes;
@@ -184,6 +186,11 @@ class Session {
   void reveal(SliceId slice, bool zooms = false);
   void bring_into_view(SliceId slice);
   void select_rank(int rank);
+  // Select the note's rank, and move the playhead to its moment, in view.
+  void go_to(const Note& note);
+  double position_of(const Note& note) const;  // on the axis
+  // Begin to write a note at the playhead on the selected rank, or to change the one that is there.
+  void write_note();
   // Show what `rank` computes at a step from edge to edge, instead of the overview.
   void open_slice(int rank, int step);
   void show_overview(bool on);        // does nothing for a trace that has none
@@ -287,6 +294,7 @@ Command toggle_difference, toggle_story, toggle_what_if;
 Command next_in_tile, previous_in_tile;
 Command enlarge;  // enlarges one panel, or shows all of them again
 Command toggle_table, copy_command, copy_table, help;
+Command write_note, next_note, previous_note, save_notes;
 Command toggle_bare, picture_png, picture_svg, open_file;
 Command cancel;  // closes what is open, else clears selection and measure
 

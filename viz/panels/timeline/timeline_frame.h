@@ -11,6 +11,7 @@
 #include <string_view>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "viz/data/timeline/palette.h"
 #include "viz/data/timeline/timeline_layout.h"
@@ -134,6 +135,17 @@ void draw_failure_marks(const TimelineFrame& frame);
 // Return between which points the arrow of a message runs; none if an end's row is not laid out.
 std::optional<std::pair<ImVec2, ImVec2>> flow_ends(const TimelineFrame& frame,
                                                    const TraceFlow& flow);
+// The flag of a note stands in the ruler, or without one where the rows of its rank begin.
+struct NoteFlag {
+  const Note* note;
+  float x;   // its moment
+  Box rows;  // of its rank, as far as they are in view
+  Box box;
+};
+// Return the flags in view, in the order of time.
+std::vector<NoteFlag> note_flags(const TimelineFrame& frame, const Box* ruler);
+// Draw them with a line through each note's rank, and the texts of those under the mouse.
+void draw_note_flags(const TimelineFrame& frame, const Box* ruler);
 // Draw what runs between ranks.
 void draw_flows(const TimelineFrame& frame);
 void draw_critical_path(const TimelineFrame& frame);
@@ -149,6 +161,7 @@ void draw_critical_path(const TimelineFrame& frame);
 void touch_body(const TimelineFrame& frame);
 void touch_strips(const TimelineFrame& frame);  // zooms and pans alone
 void touch_ruler(const TimelineFrame& frame, const Box& ruler);
+void touch_notes(const TimelineFrame& frame, const Box& ruler);  // before the ruler itself
 void touch_map(const TimelineFrame& frame, const Box& map);
 void touch_gutter(const TimelineFrame& frame, const Box& gutter);
 

@@ -203,6 +203,16 @@ void touch_ruler(const TimelineFrame& frame, const Box& ruler) {
   }
 }
 
+void touch_notes(const TimelineFrame& frame, const Box& ruler) {
+  for (const NoteFlag& flag : note_flags(frame, &ruler)) {
+    ImGui::PushID(flag.note);
+    const Touch touched = touch("note", flag.box);
+    ImGui::PopID();
+    if (touched.hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
+    if (touched.clicked) return frame.context.session.go_to(*flag.note);
+  }
+}
+
 void touch_map(const TimelineFrame& frame, const Box& map) {
   if (!begin_touch("##map", map) || frame.length() <= 0) return;
   Session& session = frame.context.session;

@@ -384,6 +384,44 @@ std::optional<std::pair<ImVec2, ImVec2>> flow_ends(const TimelineFrame& frame,
   return std::pair(from, to);
 }
 
+std::vector<NoteFlag> note_flags(const TimelineFrame& frame, const Box* ruler) {
+  constexpr float kWide = 9, kHigh = 8;
+  const Box& body = frame.body;
+  std::vector<NoteFlag> flags;
+  for (const Note& note : frame.document.notes) {
+    const float at = std::floor(frame.x_at(note.rank, frame.trace().begin_ns + note.ns));
+    const auto place = std::find_if(frame.layout.ranks.begin(), frame.layout.ranks.end(),
+                                    [&](const RankPlace& p) { return p.rank == note.rank; });
+    if (at < body.x0 || at > body.x1 || place == frame.layout.ranks.end()) continue;
+    const float x = std::min(at, body.x1 - 1);
+    const Box rows{x, std::clamp(frame.y_at(place->y), body.y0, body.y1), x + 1,
+                   std::clamp(frame.y_at(place->y + place->height), body.y0, body.y1)};
+    const float foot = ruler != nullptr ? ruler->y1 - 1 : rows.y0 + kHigh;
+    const float left = x + kWide > body.x1 ? x + 1 - kWide : x;  // a flag at the end points back
+    flags.push_back({&note, x, rows, {left, foot - kHigh, left + kWide, foot}});
+  }
+  return flags;
+}
+
+void draw_note_flags(const TimelineFrame& frame, const Box* ruler) {
+  constexpr float kText = 320;
+  const Palette& palette = frame.context.palette;
+  const bool hovered = ImGui::IsWindowHovered();
+  for (const auto& [note, x, rows, box] : note_flags(frame, ruler)) {
+    fill({x - 1, rows.y0, x + 2, rows.y1}, with_alpha(palette.panel, 0.7));
+    fill(rows, palette.accent);
+    fill({x, box.y0, x + 1, box.y1}, palette.accent);
+    const float tip = x > box.x0 ? box.x0 : box.x1;
+    draw_list().AddTriangleFilled({x, box.y0}, {tip, box.y0 + 3.5f}, {x, box.y0 + 7},
+                                  palette.accent);
+    if (!hovered || !box.contains(ImGui::GetIO().MousePos)) continue;
+    ImGui::BeginTooltip();  // the tooltips of several notes are one
+    write(frame.context.fonts.text, palette.text, note->text, kText);
+    write(frame.context.fonts.small, palette.text_dim, place_of(frame.trace(), *note));
+    ImGui::EndTooltip();
+  }
+}
+
 void draw_flows(const TimelineFrame& frame) {
   if (!frame.context.session.look.flows || frame.trace().flows.empty()) return;
   std::vector<SeenFlow> seen = seen_flows(frame);
