@@ -189,9 +189,10 @@ class ShowOptions(TypedDict, total=False):
     fold: Union[Sequence[int], str]
     table: bool
     difference: bool
+    note: Union[Sequence[str], str]
     layer: str
     axis: Literal["time", "steps"]
     story: int
-    panel: Literal["timeline", "ring", "mask", "balance", "softmax"]
+    panel: Literal["timeline", "ring", "mask", "balance", "softmax", "links", "tile"]
     what_if: Union[bool, str]
     theme: Literal["dark", "light"]

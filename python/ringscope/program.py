@@ -24,7 +24,7 @@ PathLike = Union[str, "os.PathLike[str]"]
 Answer = TypeVar("Answer")
 
 # Flags that are given once for each value. Values of all others are joined by commas.
-REPEATED = ("attention", "sweep")
+REPEATED = ("attention", "sweep", "note")
 
 HOW_TO_GET_IT = (
     "no program `ringscope` found; accepted: its path in the environment variable RINGSCOPE, or "
