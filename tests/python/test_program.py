@@ -25,6 +25,7 @@ from ringscope.program import flags_of
         ({"straggler": {3: 0.5, 1: 2}}, ["--straggler", "3:0.5,1:2"]),
         ({"attention": ["my", "own"]}, ["--attention", "my", "--attention", "own"]),
         ({"attention": "my"}, ["--attention", "my"]),
+        ({"note": ["0@1ms:a, b", "1@2ms:c"]}, ["--note", "0@1ms:a, b", "--note", "1@2ms:c"]),
         (
             {"sweep": {"seqlen": [8, 16], "world_size": 2}},
             ["--sweep", "seqlen=8,16", "--sweep", "world-size=2"],

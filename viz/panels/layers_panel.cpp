@@ -80,7 +80,7 @@ void draw_layers(const PanelContext& context) {
         mix(palette.panel, pass == Pass::forward ? palette.accent : palette.of(Lane::send), 0.35);
     fill(segment, ground);
     fill({x0, segment.at(0, 1 - exposed_share(layer)).y, segment.x1, segment.y1},
-         mix(ground, palette.of(Lane::wait), 0.6));
+         mix(ground, palette.warning, 0.3));
     if (i > 0 && layer.iteration != trace.layers[passes[i - 1].layer].iteration)
       fill({x0 - 2, box.y0 - 2, x0 - 1, box.y1 + 2}, palette.text_dim);
     if (which == trace.layer) outline(segment, palette.selection, 0, 2);

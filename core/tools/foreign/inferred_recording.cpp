@@ -155,6 +155,7 @@ void InferredLayers::estimate_moves(Recording& recording) {
     all.push_back(move.seconds / static_cast<double>(got.bytes));
     if (move.is_known) known.push_back(all.back());
   }
+  if (moves.empty()) return;
   const Index told = known.size(), unseen = std::ssize(moves) - told;
   if (known.empty()) known = {*ranges::min_element(all)};
   const auto middle = known.begin() + known.size() / 2;
