@@ -153,6 +153,18 @@ TEST(MaskModel, OfARecording) {
   EXPECT_FALSE(model->mask().allows(50, 3));
 }
 
+// What one picture leaves for the next, which may be of another order or size.
+TEST(MaskModel, PaintsAgainWhatItPaintsFirst) {
+  const Trace trace = HandMade(4, "zigzag", "causal").trace();
+  const MaskModel kept = *mask_model(trace);
+  for (const int size : {24, 24, 40, 24})
+    for (const MaskOrder order : {MaskOrder::global, MaskOrder::local, MaskOrder::local}) {
+      MaskPaint paint;
+      paint.order = order;
+      EXPECT_EQ(painted(kept, paint, size).pixels, painted(*mask_model(trace), paint, size).pixels);
+    }
+}
+
 TEST(MaskModel, NoneWhereTheWordsMeanNothing) {
   EXPECT_FALSE(mask_model(Trace{}).has_value());
   EXPECT_FALSE(mask_model(HandMade(4, "spiral").trace()).has_value());

@@ -146,6 +146,28 @@ Place place_of(const Partition& partition, MaskOrder order, Index at) {
 
 }  // namespace
 
+struct MaskModel::PaintedShares {
+  MaskOrder order{};
+  int width = 0, height = 0;
+  std::vector<double> shares;
+
+  void update(const MaskModel& model, const MaskPaint& paint, const Image& image,
+              const PictureSide& queries, const PictureSide& keys) {
+    if (order == paint.order && width == image.width && height == image.height) return;
+    const Mask mask = model.mask();
+    const MaskShares lines(model, mask, paint.order, queries, keys);
+    shares.clear();
+    std::vector<double> line;
+    for (int y = 0; y < image.height; ++y) {
+      lines.line(y, line);
+      shares.insert(shares.end(), line.begin(), line.end());
+    }
+    order = paint.order;
+    width = image.width;
+    height = image.height;
+  }
+};
+
 bool MaskModel::mixes_ranks() const {
   constexpr Index kMostStripes = 256;  // that a picture shows
   const LocalRows rows = partition.rows_of(0);
@@ -156,12 +178,13 @@ bool MaskModel::mixes_ranks() const {
 void paint_mask(const MaskModel& model, const MaskPaint& paint, Image& image) {
   if (image.width <= 0 || image.height <= 0) return;
   const int ranks = model.partition.world_size;
-  const Mask mask = model.mask();
   const PictureSide queries(model.partition.queries, paint.order, image.height);
   const PictureSide keys(model.partition, paint.order, image.width);
-  const MaskShares shares(model, mask, paint.order, queries, keys);
+  // Where ranks and allowed pairs lie does not change while the playhead moves, and takes long for
+  // many of them.
+  const auto painted = model.painted ? model.painted : std::make_shared<MaskModel::PaintedShares>();
+  painted->update(model, paint, image, queries, keys);
   const BlockColors colors(paint, ranks);
-  // Where ranks lie does not change while the playhead moves, and takes long for many of them.
   using Key = std::tuple<PartitionKind, const Assignment*, Index, int, MaskOrder, int>;
   thread_local std::map<Key, Mixes> known;
   if (known.size() > 16) known.clear();
@@ -173,17 +196,14 @@ void paint_mask(const MaskModel& model, const MaskPaint& paint, Image& image) {
               &key_mixes = mixes(keys, image.width, model.partition);
 
   std::vector<std::vector<Rgb>> lines(query_mixes.mixes.size());
-  std::vector<double> line;
+  auto share = painted->shares.begin();
   for (int y = 0; y < image.height; ++y) {
     const std::size_t mix = query_mixes.of_pixel[y];
     if (lines[mix].empty())
       lines[mix] = line_colors(colors, query_mixes.mixes[mix], key_mixes, ranks);
-    shares.line(y, line);
-    for (int x = 0; x < image.width; ++x) {
-      const auto column = static_cast<std::size_t>(x);
-      image.at(x, y) =
-          color_of(blend(colors.empty(), lines[mix][key_mixes.of_pixel[column]], line[column]));
-    }
+    for (int x = 0; x < image.width; ++x)
+      image.at(x, y) = color_of(blend(
+          colors.empty(), lines[mix][key_mixes.of_pixel[static_cast<std::size_t>(x)]], *share++));
   }
 }
 
@@ -191,6 +211,7 @@ std::optional<MaskModel> mask_model(const Trace& trace) {
   if (!trace.is_ring) return std::nullopt;
   try {
     MaskModel model;
+    model.painted = std::make_shared<MaskModel::PaintedShares>();
     const RunInfo& run = trace.info;
     if (run.shape.seqlen < 1 || run.shape.seqlen > kMaxSeqlen || run.world_size < 1)
       return std::nullopt;

@@ -2,6 +2,7 @@
 // allowed pairs comes from the closed forms (core/problem/region.h), never from a matrix.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -17,9 +18,13 @@ namespace ringscope::viz {
 // A MaskModel is what a recording's mask and partition strings mean. mask_model returns none if
 // they mean nothing here, as in a foreign trace or a version with other masks or partitions.
 struct MaskModel {
+  // The share of allowed pairs of each pixel, line by line, of the picture painted last.
+  struct PaintedShares;
+
   MaskSpec spec;
   Partitions partition;  // points into the tables of the specs, which all copies share
   PartitionSpec partition_spec = {}, query_spec = {};
+  std::shared_ptr<PaintedShares> painted = {};  // shared by copies, which are one recording's
 
   Mask mask() const { return spec.for_seqlen(partition.seqlen); }
   Region region(const Mask& m, int rank, int owner) const {
