@@ -513,7 +513,9 @@ Trace join_ranks(std::vector<LoadedTrace> files, bool are_all) {
   std::string path = files[0].trace.path;
   const auto folder = std::filesystem::path(path).parent_path();
   are_all = are_all && files.size() > 1 && !folder.empty();
+  std::vector<std::string> others;
   for (std::size_t i = 1; i < files.size(); ++i) {
+    others.push_back(files[i].trace.path);
     are_all = are_all && std::filesystem::path(files[i].trace.path).parent_path() == folder;
     join_rank(run, std::move(*files[i].of_rank));
   }
@@ -522,6 +524,7 @@ Trace join_ranks(std::vector<LoadedTrace> files, bool are_all) {
     Trace trace = to_trace(std::move(run), path);
     if (const int all = trace.info.world_size; files.size() > 1 && std::ssize(files) < all)
       trace.notices.push_back(fmt::format("{} of {} ranks' files are there", files.size(), all));
+    if (!are_all) trace.more_paths = std::move(others);
     join_messages(trace);
     return trace;
   });
