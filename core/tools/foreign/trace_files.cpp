@@ -512,7 +512,7 @@ Trace join_ranks(std::vector<LoadedTrace> files, bool are_all) {
   Recording& run = *files[0].of_rank;
   std::string path = files[0].trace.path;
   const auto folder = std::filesystem::path(path).parent_path();
-  are_all = are_all && files.size() > 1 && !folder.empty();
+  are_all = are_all && std::ssize(files) == run.info.world_size && !folder.empty();
   std::vector<std::string> others;
   for (std::size_t i = 1; i < files.size(); ++i) {
     others.push_back(files[i].trace.path);
