@@ -20,6 +20,7 @@
 #include "core/tools/foreign/flight_recorder.h"
 #include "core/tools/foreign/kineto.h"
 #include "core/trace/chrome_trace.h"
+#include "core/trace/rank_events.h"
 
 namespace ringscope {
 

@@ -1,4 +1,5 @@
-// Packs what one rank recorded into bytes, to send it to another process of the same program.
+// What one rank recorded: packed into bytes, to send it to another process of the same program, and
+// added to what others recorded.
 #pragma once
 
 #include <optional>
@@ -33,5 +34,14 @@ RankEvents unpack_rank_events(std::string_view bytes);
 // Store `of_rank` as that of `rank` in `recording`, whose lists have world_size entries. `model`
 // may be empty there when it is empty here.
 void add_rank(Recording& recording, int rank, RankEvents of_rank);
+
+// Return the rank that alone of several was recorded, or -1.
+int only_rank_of(const Recording& recording);
+
+// Return whether `other` is of one rank of the run that `recording` is of: `run --trace DIR/` writes a
+// file per rank.
+bool is_rank_of_run(const Recording& other, const Recording& recording);
+// Add what that rank recorded, unless it is there.
+void join_rank(Recording& recording, Recording other);
 
 }  // namespace ringscope

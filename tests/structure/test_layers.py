@@ -187,6 +187,18 @@ def test_what_browsers_get_needs_nothing_else():
             assert not included.startswith("core/") or included.startswith(OF_BROWSERS), f"{path} includes {included}"
 
 
+def test_what_fuzzers_get_needs_nothing_else():
+    """They link the readers alone, with whatever of core is in headers."""
+    folders = re.findall(r"PROJECT_SOURCE_DIR\}/([\w/]+/)\*\.cpp", (ROOT / "tests/fuzz/CMakeLists.txt").read_text())
+    assert len(folders) == 3
+    there = [path for path in FILES if os.path.dirname(path) + "/" in folders]
+    assert len(there) > 40
+    for path in there:
+        for included, _ in includes_of(FILES[path]):
+            compiled = included.removesuffix(".h") + ".cpp"
+            assert compiled not in FILES or compiled in there, f"{path} includes {included}"
+
+
 def test_files_that_are_compiled_as_one_share_no_names():
     """Their types and constants have names of their own."""
     homes = {}

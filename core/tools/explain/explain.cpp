@@ -13,6 +13,7 @@
 #include "core/base/ranges.h"
 #include "core/base/text.h"
 #include "core/tools/explain/fitted_run.h"
+#include "core/trace/rank_events.h"
 
 namespace ringscope {
 namespace {
@@ -546,35 +547,6 @@ Explanation explain(const Recording& recording) {
     return nothing;
   }
   return Explainer(recording).explain();
-}
-
-int only_rank_of(const Recording& recording) {
-  int only = -1;
-  for (std::size_t rank = 0; rank < recording.events.size(); ++rank) {
-    if (recording.events[rank].empty()) continue;
-    if (only >= 0) return -1;
-    only = static_cast<int>(rank);
-  }
-  return recording.events.size() > 1 ? only : -1;
-}
-
-bool is_rank_of_run(const Recording& other, const Recording& recording) {
-  const RunInfo &a = recording.info, &b = other.info;
-  return only_rank_of(other) >= 0 && recording.events.size() == other.events.size() &&
-         a.world_size == b.world_size && a.base_time_ns == b.base_time_ns && a.command == b.command;
-}
-
-void join_rank(Recording& recording, Recording other) {
-  const auto rank = static_cast<std::size_t>(only_rank_of(other));
-  if (!recording.events[rank].empty()) return;
-  recording.events[rank] = std::move(other.events[rank]);
-  if (rank < recording.model.size() && rank < other.model.size())
-    recording.model[rank] = std::move(other.model[rank]);
-  if (rank < recording.kernel.size() && rank < other.kernel.size())
-    recording.kernel[rank] = std::move(other.kernel[rank]);
-  recording.samples.insert(recording.samples.end(), other.samples.begin(), other.samples.end());
-  ranges::stable_sort(recording.samples, {}, &SoftmaxSample::rank);
-  if (other.tile) recording.tile = std::move(other.tile);
 }
 
 std::string headline_of(const Diagnosis& finding) {

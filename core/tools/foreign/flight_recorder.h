@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/tools/explain/explain.h"
+#include "core/tools/explain/diagnosis.h"
 
 namespace ringscope {
 

@@ -16,9 +16,9 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/ranges.h"
-#include "core/tools/explain/explain.h"
 #include "core/tools/foreign/kineto.h"
 #include "core/trace/chrome_trace_reader.h"
+#include "core/trace/rank_events.h"
 #include "core/trace/trace_fields.h"
 
 namespace ringscope {

@@ -21,6 +21,7 @@
 #include "core/tools/explain/recorded_run.h"
 #include "core/tools/sim/recording.h"
 #include "core/tools/sim/scenario.h"
+#include "core/trace/rank_events.h"
 #include "tests/core/base/thrown.h"
 
 namespace ringscope {
