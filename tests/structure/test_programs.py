@@ -72,6 +72,15 @@ def test_the_launcher_says_in_one_line_that_it_can_not_write(tmp_path, command):
     assert (ended.returncode, ended.stdout, ended.stderr) == (3, "", f"ringscope: can't write to {folder}/build\n")
 
 
+@pytest.mark.parametrize("files", range(6, 10))
+def test_the_launcher_says_in_one_line_that_it_may_open_too_few_files_to_build(tmp_path, files):
+    shutil.copy(ROOT / "ringscope", tmp_path)
+    limited = ["bash", "-c", f'ulimit -n {files}; exec "$0" info', tmp_path / "ringscope"]
+    ended = subprocess.run(limited, capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (3, "", 1), ended
+    assert ended.stderr.startswith("ringscope: ") and "ulimit -n" in ended.stderr
+
+
 def test_a_launcher_that_cannot_tell_where_it_lies_writes_nothing():
     before = set(os.listdir("/"))
     ended = subprocess.run(["bash", "-c", "ulimit -n 5; exec ./ringscope info"], cwd=ROOT, capture_output=True, text=True)
