@@ -110,19 +110,8 @@ TEST(OneGpuRingTrace, SoftmaxSamplesEndAtTheFinalLse) {
   if (skip_without_gpu()) return;
   const RingReference problem({1, 2, 2, 40, 4}, DType::f32, "causal", 0.5f, 82);
   const RingRun run = cuda::run(problem, problem.config(PartitionKind::striped, 4));
-  std::map<Index, SoftmaxSample> last;
   ASSERT_EQ(run.recording.samples.size(), 4u * 4 * 3);
-  for (const SoftmaxSample& sample : run.recording.samples) last[sample.query] = sample;
-  EXPECT_EQ(last.size(), 4u * 3);
-  for (const SoftmaxSample& sample : run.recording.samples) {
-    EXPECT_EQ(sample.rank, sample.query % 4);
-    EXPECT_NEAR(sample.lse_error, std::abs(run.outputs.lse[sample.query] - sample.lse), 1e-5);
-  }
-  for (const auto& [query, sample] : last) {
-    EXPECT_NEAR(sample.lse, run.outputs.lse[query], 1e-5);
-    EXPECT_EQ(sample.lse_error, 0);
-    EXPECT_EQ(sample.step, 3);
-  }
+  expect_samples_end_at_the_final_lse(run, 1e-5, 1e-5);
 }
 
 // Each consumer of a multiprocessor goes through the parts of its tiles one after the other, within

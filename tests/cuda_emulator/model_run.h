@@ -96,27 +96,18 @@ class MistakenBackend : public ForwardingBackend {
  public:
   MistakenBackend(BlockBackend& inner, Mistake mistake)
       : ForwardingBackend(inner), mistake_(mistake) {}
-  Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
-                    const KvBlock& block, const SoftmaxState& state,
-                    const Completion& after) override {
-    return ForwardingBackend::attend(step, region, q, block, state,
-                                     unless(Mistake::attends_before_arrival, after));
-  }
-  Completion attend_backward(const StepInfo& step, const Region& region, const QueryBlock& q,
-                             const KvBlock& block, const BackwardState& state,
-                             const KvGradient& gradient, const Completion& after) override {
-    return ForwardingBackend::attend_backward(step, region, q, block, state, gradient,
-                                              unless(Mistake::backward_before_arrival, after));
-  }
-  Completion add(const StepInfo& step, const KvGradient& into, const KvGradient& from,
-                 const Completion& after) override {
-    return ForwardingBackend::add(step, into, from, unless(Mistake::adds_before_arrival, after));
-  }
 
  private:
-  Completion unless(Mistake mistake, const Completion& after) const {
-    return mistake_ == mistake ? nullptr : after;
+  Completion around(BlockOperation which, const StepInfo*, const Completion& after,
+                    const Start& start) override {
+    const bool is_left_out =
+        (mistake_ == Mistake::attends_before_arrival && which == BlockOperation::attend) ||
+        (mistake_ == Mistake::backward_before_arrival &&
+         which == BlockOperation::attend_backward) ||
+        (mistake_ == Mistake::adds_before_arrival && which == BlockOperation::add);
+    return start(is_left_out ? nullptr : after);
   }
+
   Mistake mistake_;
 };
 

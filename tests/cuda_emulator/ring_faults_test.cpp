@@ -90,53 +90,27 @@ class GatedBackend : public ForwardingBackend {
  public:
   GatedBackend(int rank, BlockBackend& inner, std::mutex& gate, int bad_rank, int bad_step,
                Pass bad_pass)
-      : ForwardingBackend(inner), gate_(gate), strikes_([=](const StepInfo& step) {
-          return rank == bad_rank && step.step == bad_step && step.pass == bad_pass;
+      : ForwardingBackend(inner),
+        gate_(gate),
+        strikes_([=](BlockOperation which, const StepInfo* step) {
+          const bool attends =
+              which == BlockOperation::attend || which == BlockOperation::attend_backward;
+          return attends && rank == bad_rank && step->step == bad_step && step->pass == bad_pass;
         }) {}
 
-  Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
-                    const KvBlock& block, const SoftmaxState& state,
-                    const Completion& after) override {
-    return gated(step, after,
-                 [&] { return ForwardingBackend::attend(step, region, q, block, state, after); });
-  }
-  Completion finish(const QueryBlock& q, const SoftmaxState& state) override {
-    const std::lock_guard lock(gate_);
-    return ForwardingBackend::finish(q, state);
-  }
-  Completion begin_backward(const QueryBlock& q, const BackwardState& state) override {
-    const std::lock_guard lock(gate_);
-    return ForwardingBackend::begin_backward(q, state);
-  }
-  Completion attend_backward(const StepInfo& step, const Region& region, const QueryBlock& q,
-                             const KvBlock& block, const BackwardState& state,
-                             const KvGradient& gradient, const Completion& after) override {
-    return gated(step, after, [&] {
-      return ForwardingBackend::attend_backward(step, region, q, block, state, gradient, after);
-    });
-  }
-  Completion add(const StepInfo& step, const KvGradient& into, const KvGradient& from,
-                 const Completion& after) override {
-    return gated({}, after, [&] { return ForwardingBackend::add(step, into, from, after); });
-  }
-  Completion finish_backward(const StepInfo& step, const QueryBlock& q, const BackwardState& state,
-                             const Completion& after) override {
-    return gated({}, after,
-                 [&] { return ForwardingBackend::finish_backward(step, q, state, after); });
-  }
-
  private:
-  template <class F>
-  Completion gated(const StepInfo& step, const Completion& after, F&& start) {
+  Completion around(BlockOperation which, const StepInfo* step, const Completion& after,
+                    const Start& start) override {
     wait_on(elsewhere_.get(), after);  // what may wait for a peer
     const std::lock_guard lock(gate_);
-    if (strikes_(step)) model::fail_call("cudaLaunchKernelEx", 1, cudaErrorLaunchOutOfResources);
-    return start();
+    if (strikes_(which, step))
+      model::fail_call("cudaLaunchKernelEx", 1, cudaErrorLaunchOutOfResources);
+    return start(after);
   }
 
   Stream elsewhere_;
   std::mutex& gate_;
-  std::function<bool(const StepInfo&)> strikes_;
+  std::function<bool(BlockOperation, const StepInfo*)> strikes_;
 };
 
 TEST_F(RingFaults, ALaunchThatFailsIsNamedByItsRankAndStep) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 #include <sstream>
 #include <tuple>
@@ -152,6 +153,23 @@ inline void expect_trace_read_back_as_it_was(const RingRun& run) {
   std::ostringstream text;
   write_chrome_trace(text, run.recording);
   EXPECT_TRUE(parse_chrome_trace(text.str()) == run.recording);
+}
+
+// The softmax samples of striped ranks lead to the final lse, and know how far they are from it.
+inline void expect_samples_end_at_the_final_lse(const RingRun& run, double of_errors,
+                                                double of_last) {
+  const int n = run.recording.info.world_size;
+  std::map<Index, SoftmaxSample> last;
+  for (const SoftmaxSample& sample : run.recording.samples) {
+    last[sample.query] = sample;
+    EXPECT_EQ(sample.rank, sample.query % n);
+    EXPECT_NEAR(sample.lse_error, std::abs(run.outputs.lse[sample.query] - sample.lse), of_errors);
+  }
+  for (const auto& [query, sample] : last) {
+    EXPECT_NEAR(sample.lse, run.outputs.lse[query], of_last);
+    EXPECT_EQ(sample.lse_error, 0);
+    EXPECT_EQ(sample.step, n - 1);
+  }
 }
 
 // What every whole run of a ring keeps, with as many buffers as it likes, to the byte of its memory.

@@ -10,6 +10,7 @@
 #include "core/trace/chrome_trace.h"
 #include "core/training/training.h"
 #include "tests/core/base/thrown.h"
+#include "tests/core/ring/run_invariants.h"
 #include "tests/core/training/train_case.h"
 
 namespace ringscope {
@@ -53,13 +54,10 @@ TEST(RecordedTrainingStep, HasTheRingOfTheLastLayer) {
   for (const auto& [n, layers] : {std::pair{1, Index{3}}, {3, 3}, {2, 1}}) {
     const Index layer = layers - 1;
     const Recording recording = *record(n, kRecorded, layers).recording;
-    std::map<std::int64_t, int> sent, received;
     for (int rank = 0; rank < n; ++rank) {
       std::map<std::pair<Pass, Lane>, int> counts;
       for (const TraceEvent& event : recording.events[rank]) {
         ++counts[{event.pass, event.lane}];
-        if (event.lane == Lane::send) ++sent[event.flow];
-        if (event.lane == Lane::recv) ++received[event.flow];
         if (event.lane != Lane::compute && event.lane != Lane::wait) continue;
         const ModelSpan& ring = ring_of(recording.model[rank], event.pass, layer);
         EXPECT_GE(event.begin_ns, ring.begin_ns);
@@ -73,8 +71,7 @@ TEST(RecordedTrainingStep, HasTheRingOfTheLastLayer) {
       }
       EXPECT_EQ(recording.dropped[rank], 0);
     }
-    EXPECT_EQ(sent, received);
-    for (const auto& [flow, count] : sent) EXPECT_EQ(count, 1) << "flow " << flow;
+    expect_every_send_has_its_receive(recording);
   }
 }
 

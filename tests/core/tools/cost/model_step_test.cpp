@@ -359,20 +359,6 @@ TEST(ModelStep, BillOfLlama3IsWithinTenPercentOfWhatWasMeasured) {
   expect_published("the same with asynchronous TP", 67.6 * kGiB, large);
 }
 
-// The longer the sequence, the more of a step is attention: the rest grows with it, attention with
-// its square.
-TEST(ModelStep, AttentionsShareGrowsWithTheSequence) {
-  double share = 0;
-  for (const Index seqlen : {64, 512, 4096, 32768}) {
-    Problem job = job_of(2, true);
-    job.shape.seqlen = seqlen;
-    const double now = time_of(job).attention_share();
-    EXPECT_GT(now, share);
-    share = now;
-  }
-  EXPECT_GT(share, 0.9);
-}
-
 TEST(ModelStep, FiguresOfTheTable) {
   Gpu gpu;
   gpu.flops_16bit = 100e12;

@@ -9,6 +9,7 @@
 #include "core/tools/sim/machine.h"
 #include "core/trace/summary.h"
 #include "tests/core/ring/ring_case.h"
+#include "tests/core/ring/run_invariants.h"
 #include "tests/core/tools/sim/random_machines.h"
 
 namespace ringscope {
@@ -239,20 +240,6 @@ void for_cases(unsigned seed, int count, F&& f) {
   }
 }
 
-// Every flow is a number of its own, and joins the two sides of one message.
-void expect_flows_join_messages(const std::vector<std::vector<TraceEvent>>& events) {
-  using Message = std::tuple<Pass, Payload, std::int32_t, std::int32_t, std::int64_t>;
-  std::map<std::int64_t, std::vector<Message>> sent, received;
-  for (const std::vector<TraceEvent>& of_rank : events)
-    for (const TraceEvent& e : of_rank)
-      if (e.lane == Lane::send || e.lane == Lane::recv)
-        (e.lane == Lane::send ? sent : received)[e.flow].emplace_back(e.pass, e.payload, e.step,
-                                                                      e.src, e.bytes);
-  EXPECT_EQ(sent, received);
-  EXPECT_FALSE(sent.contains(0));
-  for (const auto& [flow, messages] : sent) EXPECT_EQ(messages.size(), 1) << "flow " << flow;
-}
-
 TEST(Events, AddUpToTheSimulation) {
   for_cases(11, 300, [](const RandomCase& made) {
     // Messages of two ways at once are not shown in full.
@@ -285,7 +272,7 @@ TEST(Events, AddUpToTheSimulation) {
 TEST(Events, OfALaneDoNotOverlapAndEveryMessageHasTwoSides) {
   for_cases(12, 300, [](const RandomCase& made) {
     const Recorded run = recorded(made);
-    expect_flows_join_messages(run.events);
+    expect_every_send_has_its_receive(recording_of(made, run.events));
     for (const auto& events : run.events) {
       std::map<Lane, std::int64_t> end;
       std::int64_t busy_until = 0;
