@@ -7,6 +7,7 @@
 
 #include "cuda/base/check.h"
 #include "cuda/base/device_info.h"
+#include "tests/core/ring/ring_case.h"
 #include "tests/cuda/ring_step_harness.h"
 
 namespace ringscope::cuda {
@@ -42,7 +43,6 @@ Tensors<float> inputs_of(const StepCase& tested) {
 std::vector<StepCase> awkward_cases(DType dtype, const std::vector<int>& head_dims, int tiles) {
   std::vector<StepCase> cases;
   const auto pick = [&](const auto& list) { return list.begin()[cases.size() % list.size()]; };
-  const auto text = [](Index x) { return std::to_string(x); };
   struct Heads {
     int batch, heads, heads_kv;
   };
@@ -62,22 +62,7 @@ std::vector<StepCase> awkward_cases(DType dtype, const std::vector<int>& head_di
                    .score_deviation = pick(std::initializer_list<float>{1, 5, -2}),
                    .skip_empty = cases.size() % 4 != 1,
                    .seed = 100 + cases.size()};
-    const Index cut = seqlen / 3;
-    const std::string documents =
-        "documents:" + (cut == 0 ? text(seqlen) : text(cut) + ",1," + text(seqlen - cut - 1));
-    const std::string window = "window:" + text(3 + seqlen / 20),
-                      prefix = "prefix:" + text(seqlen / 2);
-    const std::string masks[] = {"full",
-                                 "causal",
-                                 window,
-                                 "causal+" + window,
-                                 prefix,
-                                 documents,
-                                 "causal+" + documents,
-                                 "causal+" + window + "+" + documents,
-                                 prefix + "+" + documents,
-                                 "causal+window:1"};
-    added.mask = masks[mask];
+    added.mask = mask < 9 ? masks_for(seqlen)[static_cast<std::size_t>(mask)] : "causal+window:1";
     cases.push_back(added);
   };
   for (int mask = 0; mask < 10; ++mask)

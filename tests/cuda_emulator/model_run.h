@@ -18,6 +18,7 @@
 #include "cuda/emulator/nccl_model.h"
 #include "cuda/emulator/runtime.h"
 #include "cuda/ring/run_on_gpu.h"
+#include "tests/core/base/thrown.h"
 #include "tests/core/ring/ring_case.h"
 #include "tests/core/ring/ring_harness.h"
 
@@ -62,11 +63,6 @@ std::optional<RunError> error_of(F&& run) {
     std::_Exit(1);
   }
   return running.get();
-}
-
-inline void expect_contains(const std::string& text, const std::vector<std::string>& parts) {
-  for (const std::string& part : parts)
-    EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
 }
 
 // Whether two runs' numbers are the same, but for rounding.
