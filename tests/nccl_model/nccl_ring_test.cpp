@@ -41,23 +41,12 @@ class NcclRing : public NcclTest, public testing::WithParamInterface<RingOn> {
   }
   static void expect_rules(const Problem& config, const RingRun& done) {
     EXPECT_EQ(done.recording.info.backend, "nccl");
-    expect_well_formed_lanes(done);
-    expect_every_send_has_its_receive(done.recording);
-    expect_trace_read_back_as_it_was(done);
-    EXPECT_EQ(done.peak_bytes, done.predicted_bytes);
+    expect_books(config, done);
     const std::string scheme = GetParam().scheme;
     if ((scheme == "ring" && GetParam().hops == Hops::all) || scheme == "allgather") {
       expect_predicted_pairs(config, done);
       expect_predicted_hops_and_bytes(config, done);
       expect_blocks_attended_after_they_arrived(done);
-    }
-    const RunSummary summary = summarize(done.recording);
-    for (int rank = 0; rank < config.world_size; ++rank) {
-      const LoopCounts counts = count_loop(config, rank);
-      const RankSummary& mine = summary.ranks[static_cast<std::size_t>(rank)];
-      EXPECT_EQ(mine.pairs_by_step, counts.pairs_by_step) << "rank " << rank;
-      EXPECT_EQ(static_cast<double>(mine.bytes_sent), counts.forward_bytes + counts.backward_bytes);
-      EXPECT_EQ(done.recording.dropped[static_cast<std::size_t>(rank)], 0);
     }
     for_events(done, Lane::wait,
                [&](int rank, const TraceEvent& event) { EXPECT_NE(event.waiting_for, rank); });
@@ -219,8 +208,9 @@ TEST_F(NcclRingOptions, OlderNcclRefusesRanksThatShareAGpu) {
   const auto error =
       error_of([&] { run_nccl(problem, problem.config(PartitionKind::contiguous, 2)); });
   ASSERT_TRUE(error.has_value());
-  expect_contains(error->what(), {"2 ranks on 1 GPU", "2.28.9", "2.30.3", "--world-size 1",
-                                  "mpirun", "--backend cuda"});
+  for (const char* part :
+       {"2 ranks on 1 GPU", "2.28.9", "2.30.3", "--world-size 1", "mpirun", "--backend cuda"})
+    expect_contains(error->what(), part);
   EXPECT_FALSE(error_of([&] {
                  run_nccl(problem, problem.config(PartitionKind::contiguous, 1));
                }).has_value());

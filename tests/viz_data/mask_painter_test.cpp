@@ -284,16 +284,6 @@ TEST(MaskModel, ManyStripesMixRanks) {
 // Shares of allowed pairs per pixel, against counting pair by pair, for every mask, partition and
 // order; and at sizes that nobody can count, against what geometry says.
 
-// The mask of `defined` as people write it.
-MaskSpec spec_of(const DefinedMask& defined) {
-  std::string text = defined.causal ? "causal" : "full";
-  if (defined.prefix >= 0) text += "+prefix:" + std::to_string(defined.prefix);
-  if (defined.window > 0) text += "+window:" + std::to_string(defined.window);
-  for (std::size_t d = 0; d < defined.documents.size(); ++d)
-    text += (d == 0 ? "+documents:" : ",") + std::to_string(defined.documents[d]);
-  return MaskSpec::parse(text);
-}
-
 // Global positions of the picture's lines, top to bottom.
 std::vector<Index> lines_of(const Partition& partition, MaskOrder order) {
   std::vector<Index> lines;
@@ -327,7 +317,7 @@ struct Picture {
 TEST(MaskShares, AreThoseOfCountingPairs) {
   for (const Index seqlen : {1, 2, 7, 12})
     for (const DefinedMask& defined : all_masks(seqlen)) {
-      const MaskSpec spec = spec_of(defined);
+      const MaskSpec spec = MaskSpec::parse(defined.text());
       for (const PartitionKind kind : kAllPartitions)
         for (const int ranks : {1, 3, 5, 14})
           for (const MaskOrder order : {MaskOrder::global, MaskOrder::local})
@@ -366,7 +356,7 @@ TEST(MaskShares, OfFewerQueriesThanKeys) {
     for (const MaskOrder order : {MaskOrder::global, MaskOrder::local}) {
       const Partition queries{PartitionKind::striped, kQueries, 3};
       const Partitions both({PartitionKind::zigzag, kKeys, 3}, queries, kFirst);
-      const Picture picture(spec_of(defined), both, order, kKeys, kQueries);
+      const Picture picture(MaskSpec::parse(defined.text()), both, order, kKeys, kQueries);
       const std::vector<Index> lines = lines_of(queries, order), columns = lines_of(both, order);
       std::vector<double> shares;
       for (int y = 0; y < kQueries; ++y) {

@@ -31,14 +31,17 @@ struct DefinedMask {
     return true;
   }
 
-  std::string name() const {
-    std::string text = "seqlen " + std::to_string(seqlen) + (causal ? " causal" : "");
-    if (prefix >= 0) text += " prefix:" + std::to_string(prefix);
-    if (window > 0) text += " window:" + std::to_string(window);
-    if (!documents.empty()) text += " documents:";
-    for (const Index length : documents) text += std::to_string(length) + ",";
+  // As people spell it.
+  std::string text() const {
+    std::string text = causal ? "causal" : "full";
+    if (prefix >= 0) text += "+prefix:" + std::to_string(prefix);
+    if (window > 0) text += "+window:" + std::to_string(window);
+    if (sink >= 0) text += "+sink:" + std::to_string(sink);
+    for (std::size_t d = 0; d < documents.size(); ++d)
+      text += (d == 0 ? "+documents:" : ",") + std::to_string(documents[d]);
     return text;
   }
+  std::string name() const { return "seqlen " + std::to_string(seqlen) + " " + text(); }
 };
 
 // A DefinedMask as the code under test takes it.

@@ -66,15 +66,7 @@ struct Drawn : DefinedMask {
     return false;
   }
   MaskSpec spec() const {
-    std::string text = "full";
-    if (causal) text += "+causal";
-    if (prefix >= 0) text += "+prefix:" + std::to_string(prefix);
-    if (window > 0) text += "+window:" + std::to_string(window);
-    if (sink >= 0) text += "+sink:" + std::to_string(sink);
-    for (std::size_t d = 0; d < documents.size(); ++d)
-      text += (d == 0 ? "+documents:" : ",") + std::to_string(documents[d]);
-    if (!slices.empty()) text += "+ranges:drawn";
-    return MaskSpec::recorded(text, slices);
+    return MaskSpec::recorded(text() + (slices.empty() ? "" : "+ranges:drawn"), slices);
   }
 };
 

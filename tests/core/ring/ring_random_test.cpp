@@ -159,16 +159,7 @@ TEST(RingRandom, AgreesWithTheOracle) {
     const NaiveResult<double> right = naive_with_bounds(
         job.shape, job.mask.for_seqlen(seqlen), job.scale(), in, job.sink_logits, job.softcap);
     expect_within_bounds(run.outputs, right, job.shape, job.dtype);
-    Index allowed = 0, computed = 0;
-    const Mask mask = job.mask.for_seqlen(seqlen);
-    for (Index i = 0; i < job.shape.queries(); ++i)
-      for (Index j = 0; j < seqlen; ++j) allowed += mask.allows(job.shape.first_query() + i, j);
-    for (const RankSummary& rank : summarize(run.recording).ranks) computed += rank.pairs;
-    EXPECT_EQ(computed, allowed);
-    EXPECT_EQ(run.peak_bytes, run.predicted_bytes);
-    expect_every_send_has_its_receive(run.recording);
-    expect_sent_as_counted(job, run);
-    expect_trace_read_back_as_it_was(run);
+    expect_books(job, run);
     if (HasFailure())
       FAIL() << job.scheme_name() << ", case " << n << " of RINGSCOPE_TEST_SEED=" << seed;
   }

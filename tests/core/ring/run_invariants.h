@@ -155,6 +155,23 @@ inline void expect_trace_read_back_as_it_was(const RingRun& run) {
   EXPECT_TRUE(parse_chrome_trace(text.str()) == run.recording);
 }
 
+// The books of a whole run in whatever scheme: what it held, sent and attended is what was foreseen, each
+// allowed pair is attended once, and the trace hangs together.
+inline void expect_books(const Problem& job, const RingRun& run) {
+  EXPECT_EQ(run.peak_bytes, run.predicted_bytes);
+  EXPECT_EQ(run.recording.dropped, std::vector<Index>(run.recording.dropped.size(), 0));
+  expect_sent_as_counted(job, run);
+  Index attended = 0, allowed = 0;
+  for (const RankSummary& rank : summarize(run.recording).ranks) attended += rank.pairs;
+  const Mask mask = job.mask.for_seqlen(job.shape.seqlen);
+  for (Index i = 0; i < job.shape.queries(); ++i)
+    mask.for_allowed(job.shape.first_query() + i, [&](Interval keys) { allowed += keys.size(); });
+  EXPECT_EQ(attended, allowed);
+  expect_every_send_has_its_receive(run.recording);
+  expect_well_formed_lanes(run);
+  expect_trace_read_back_as_it_was(run);
+}
+
 // The softmax samples of striped ranks lead to the final lse, and know how far they are from it.
 inline void expect_samples_end_at_the_final_lse(const RingRun& run, double of_errors,
                                                 double of_last) {

@@ -24,21 +24,6 @@ Problem with_scheme(Problem job, const std::string& scheme) {
   return job;
 }
 
-void check_books(const Problem& job, const RingRun& run) {
-  EXPECT_EQ(run.peak_bytes, run.predicted_bytes);
-  EXPECT_EQ(run.recording.dropped, std::vector<Index>(run.recording.dropped.size(), 0));
-  expect_sent_as_counted(job, run);
-  Index total = 0;
-  for (const RankSummary& rank : summarize(run.recording).ranks) total += rank.pairs;
-  const Mask mask = job.mask.for_seqlen(job.shape.seqlen);
-  Index all = 0;
-  for (Index i = 0; i < mask.seqlen; ++i) all += mask.allowed_keys(i).size();
-  EXPECT_EQ(total, all);
-  expect_every_send_has_its_receive(run.recording);
-  expect_well_formed_lanes(run);
-  expect_trace_read_back_as_it_was(run);
-}
-
 struct SchemeCase {
   const char* scheme;
   int world_size;
@@ -81,7 +66,7 @@ TEST_P(SchemesOnThreads, AgreeWithTheOracleAndTheirBooks) {
                                       << job.scheme_name() << " on " << job.world_size);
       const RingRun run = run_on_threads(job, reference.inputs);
       reference.check(job, run);
-      check_books(job, run);
+      expect_books(job, run);
       if (HasFailure()) return;
     }
   }
