@@ -50,23 +50,22 @@ std::string lengths_text(const std::string& deal, int rank, int owner) {
   if (deal.empty()) return "";
   const auto [queries, keys, causal] = lengths_of(deal, rank, owner);
   return fmt::format(
-      R"("Input Dims":[[1,4,{},8],[1,2,{},8],[],[]],"Concrete Inputs":["","","","0.","{}","",""],)",
+      R"("Input Dims":[[1,4,{},8],[1,2,{},8],[],[]],"Concrete Inputs":["","","","0.","{}","",""])",
       queries, keys, causal ? "True" : "False");
 }
 
-std::string event(const std::string& category, const std::string& name, double ts, double dur,
-                  int correlation, const std::string& args = "") {
-  return fmt::format(
-      R"({{"ph":"X","cat":"{}","name":"{}","pid":0,"tid":7,"ts":{:.3f},"dur":{:.3f},"args":{{{}"correlation":{}}}}},)",
-      category, name, ts, dur, args, correlation);
+// Add an event, as of a device if it is a kernel.
+void add_event(profiles::ProfileText& text, const std::string& category, const std::string& name,
+               double ts, double dur, const std::string& args = "") {
+  category == "kernel" ? text.kernel(name, ts, dur, 7, args)
+                       : text.add(category, name, ts, dur, 7, args);
 }
 
 // Returns the files' texts.
 std::vector<std::string> texts_of(const RingScript& script) {
-  std::vector<std::string> texts(script.world);
+  std::vector<profiles::ProfileText> texts(script.world);
   std::vector<double> ready(script.world, 10000);
   for (std::size_t i = 0; i < script.starts.size(); ++i) ready[i] += script.starts[i];
-  int launch = 0;
   const std::string category = script.device ? "kernel" : "cpu_op";
   for (int layer = 0; layer < script.layers; ++layer)
     for (int pass = 0; pass < (script.backward ? 2 : 1); ++pass)
@@ -101,49 +100,43 @@ std::vector<std::string> texts_of(const RingScript& script) {
                                                                    : "void flash_fwd_kernel<F>()"
                 : pass == 0   ? "aten::_scaled_dot_product_flash_attention_for_cpu"
                               : "aten::_scaled_dot_product_flash_attention_for_cpu_backward";
-            text += event(category, name, from + off, lasts(rank), ++launch,
-                          lengths_text(script.deal, rank, owner_of(rank)));
-            text +=
-                event(category, script.device ? "elementwise_kernel" : "aten::empty", from + off, 1,
-                      ++launch, script.has_shapes ? R"("Input Dims":[[3]],)" : "");
+            add_event(text, category, name, from + off, lasts(rank),
+                      lengths_text(script.deal, rank, owner_of(rank)));
+            add_event(text, category, script.device ? "elementwise_kernel" : "aten::empty",
+                      from + off, 1, script.has_shapes ? R"("Input Dims":[[3]])" : "");
           };
           if (!script.overlap) attend();
           if (moves && script.sleep > 0) {  // it waits for what it sent, then for what it receives
             double end = from + busy(rank);
             for (const int peer : {script.way, -script.way}) {
               end = std::max({end, sent + 20, sets_off(rank + peer) + 20});
-              text += event("cpu_op", peer == script.way ? "gloo:send" : "gloo:recv", sent + off,
-                            end - sent, ++launch);
+              add_event(text, "cpu_op", peer == script.way ? "gloo:send" : "gloo:recv", sent + off,
+                        end - sent);
             }
           } else if (moves) {
-            text += event(script.device ? "kernel" : "user_annotation",
-                          script.device ? "ncclDevKernel_SendRecv(x)" : "gloo:send", sent + off,
-                          (script.ends_late ? std::max(moved, from + lasts(rank)) : moved) - sent,
-                          ++launch);
+            add_event(text, script.device ? "kernel" : "user_annotation",
+                      script.device ? "ncclDevKernel_SendRecv(x)" : "gloo:send", sent + off,
+                      (script.ends_late ? std::max(moved, from + lasts(rank)) : moved) - sent);
           }
           const int to = script.wrap(rank + script.way);
-          if (moves && script.names_peers)
-            text += script.sleep > 0
-                        ? event("cpu_op", "c10d::send", sent + off, 1, 0,
-                                fmt::format(R"("Concrete Inputs":["","","{}",""],)", to))
-                        : event("user_annotation", fmt::format("nccl:send {}->{}", rank, to),
-                                sent + off, 1, 0);
+          if (moves && script.names_peers && script.sleep > 0)
+            add_event(text, "cpu_op", "c10d::send", sent + off, 1,
+                      fmt::format(R"("Concrete Inputs":["","","{}",""])", to));
+          else if (moves && script.names_peers)
+            add_event(text, "user_annotation", fmt::format("nccl:send {}->{}", rank, to),
+                      sent + off, 1);
           if (script.overlap) attend();
           double& done = ready[rank];
           done = std::max(moved, from + busy(rank));
           if (!script.gradients || pass == 0) continue;
-          text += event("kernel", "ncclDevKernel_SendRecv(x)", done + off, 30, ++launch);
+          add_event(text, "kernel", "ncclDevKernel_SendRecv(x)", done + off, 30);
           done += 30;
         }
       }
-  for (int rank = 0; rank < script.world; ++rank) {
-    auto& text = texts[rank];
-    text.back() = ' ';
-    text = fmt::format(
-        R"({{"distributedInfo": {{"backend": "nccl", "rank": {}, "world_size": {}}},"baseTimeNanoseconds": 1790857026000000000,"traceEvents": [{}]}})",
-        rank, script.world, text);
-  }
-  return texts;
+  std::vector<std::string> files;
+  for (int rank = 0; rank < script.world; ++rank)
+    files.push_back(texts[rank].text(rank, script.world));
+  return files;
 }
 
 std::vector<RankProfile> profiles_of(const std::vector<std::string>& texts) {
@@ -159,11 +152,7 @@ std::vector<RankProfile> profiles_of(const std::vector<std::string>& texts) {
   return profiles;
 }
 
-std::string notes_of(const InferredRing& ring) {
-  std::string all;
-  for (const std::string& note : ring.notes) all += note + "\n";
-  return all;
-}
+using profiles::notes_of;
 bool has_note(const InferredRing& ring, const std::string& part) {
   return notes_of(ring).find(part) != std::string::npos;
 }
