@@ -10,6 +10,7 @@
 
 #include "core/threads/generated_rows.h"
 #include "core/threads/run.h"
+#include "core/trace/recorder.h"
 #include "tests/schemes.h"
 
 namespace {
@@ -95,6 +96,18 @@ Index beyond_the_bill(const Problem& config) {
 // The least of three runs: how often ranks had to wait, which is recorded, differs from run to run.
 Index least_beyond_the_bill(const Problem& config) {
   return std::min({beyond_the_bill(config), beyond_the_bill(config), beyond_the_bill(config)});
+}
+
+// The count itself would see a single byte.
+TEST(Recorder, AllocatesNothingWhileItRecords) {
+  Recorder recorder(100, 10, 0);
+  const long before = current_bytes.load();
+  peak_bytes.store(before);
+  for (int i = 0; i < 150; ++i) recorder.record(TraceEvent{.step = i});
+  for (int i = 0; i < 12; ++i) recorder.record(SoftmaxSample{.step = i});
+  EXPECT_EQ(peak_bytes.load(), before);
+  const std::vector<int> values(10);
+  EXPECT_GT(peak_bytes.load(), before);
 }
 
 class Memory : public testing::TestWithParam<std::tuple<const Scheme*, DType, bool>> {};

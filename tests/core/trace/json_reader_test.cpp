@@ -176,32 +176,30 @@ std::string unpacked(std::string_view bytes, std::size_t size) {
   return text;
 }
 
-TEST(PackedText, IsUnpackedAsItIsRead) {
-  const std::string_view packed(kPacked, kPackedBytes);
-  try {
-    unpacked(packed, 9);
-  } catch (const InputError& error) {
-    GTEST_SKIP() << error.what();
+class PackedText : public testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      unpacked(packed, 9);
+    } catch (const InputError& error) {
+      GTEST_SKIP() << error.what();
+    }
   }
+  const std::string packed{kPacked, kPackedBytes};
+};
+
+TEST_F(PackedText, IsUnpackedAsItIsRead) {
   for (const std::size_t size : {1, 5, 4096})
     EXPECT_EQ(unpacked(packed, size), "{\"traceEvents\": [1, 2, 3]}");
   // Zeros may fill up a file behind its last member.
-  EXPECT_EQ(unpacked(std::string(packed) + std::string(100'000, '\0'), 4096),
-            "{\"traceEvents\": [1, 2, 3]}");
-  EXPECT_NE(
-      unpacked(std::string(packed) + std::string(9, '\0') + "x", 4096).find("|gzip's data is"),
-      std::string::npos);
+  EXPECT_EQ(unpacked(packed + std::string(100'000, '\0'), 4096), "{\"traceEvents\": [1, 2, 3]}");
+  EXPECT_NE(unpacked(packed + std::string(9, '\0') + "x", 4096).find("|gzip's data is"),
+            std::string::npos);
   EXPECT_EQ(unpacked("plain", 2), "plain");
 }
 
 // What is whole comes before the complaint, and nothing is read beyond it.
-TEST(PackedText, ThatIsCutOffOrDamagedIsRefusedBehindWhatIsWhole) {
-  const std::string packed(kPacked, kPackedBytes);
-  try {
-    unpacked(packed, 9);
-  } catch (const InputError& error) {
-    GTEST_SKIP() << error.what();
-  }
+TEST_F(PackedText, ThatIsCutOffOrDamagedIsRefusedBehindWhatIsWhole) {
   for (std::size_t size = 3; size < packed.size(); ++size) {
     const std::string text = unpacked(packed.substr(0, size), 4096);
     const bool is_first_member = size == packed.find("\x1f\x8b", 2);
