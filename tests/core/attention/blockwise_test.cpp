@@ -252,6 +252,20 @@ TEST(Blockwise, SmallestNumbersStayWithinTheirBounds) {
   }
 }
 
+// Of equal keys, what a row's tiles add to dQ cancels, although each part is beyond f32.
+TEST(Blockwise, LargePartsOfDqMayCancel) {
+  const AttentionShape shape{1, 1, 1, 512, 4};
+  const Mask mask{.seqlen = 512};
+  Tensors<float> in = random_tensors(shape, 37);
+  for (float& x : in.q) x *= 1e-9f;
+  for (float& x : in.k) x = 1;
+  for (float& x : in.v) x *= 1e6f;
+  for (float& x : in.dout) x *= 1e37f;
+  expect_within_bounds(
+      run_blockwise(shape, DType::f32, mask, 0.3, in, parts_of(512, 512), parts_of(512, 128)),
+      naive_with_bounds(shape, mask, 0.3f, in), shape, DType::f32);
+}
+
 // Units are powers of two, so where nothing overflowed no digit changes.
 TEST(Blockwise, LargeValuesKeepTheirDigits) {
   const AttentionShape shape{1, 2, 1, 90, 64};
