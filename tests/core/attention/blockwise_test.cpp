@@ -351,6 +351,22 @@ TEST(BlockwiseExact, OneHotScoresPickTheirValue) {
     }
 }
 
+// Weighed as its own key is, not as one that weighs nothing: that would make a NaN.
+TEST(Blockwise, AnInfiniteValueMakesInfiniteWhoAttendsIt) {
+  const AttentionShape shape{1, 1, 1, 300, 5};
+  Tensors<float> in = random_tensors(shape, 32);
+  in.v[200 * 5 + 1] = kInf;
+  in.dout.clear();
+  for (const char* text : {"window:1", "causal"}) {
+    const Mask mask = MaskSpec::parse(text).for_seqlen(300);
+    const BlockwiseRun run =
+        run_blockwise(shape, DType::f32, mask, 0.5, in, parts_of(300, 300), parts_of(300, 300));
+    for (Index i = 0; i < 300; ++i)
+      for (Index x = 0; x < 5; ++x)
+        EXPECT_EQ(run.out[i * 5 + x] == kInf, x == 1 && mask.allows(i, 200)) << text << ", " << i;
+  }
+}
+
 // Of keys in parts of so many.
 class BlockwiseLocality : public testing::TestWithParam<std::tuple<const char*, Index>> {};
 

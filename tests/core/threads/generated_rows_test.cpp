@@ -96,5 +96,14 @@ TEST(TextRows, ComeInAnyOrder) {
     }
 }
 
+// Heads of a group share the keys' features, and each adds its own to all of them. At position 0 nothing
+// turns, which would mix two dimensions.
+TEST(TextRows, QueriesOfAGroupDifferInEveryDimension) {
+  TextRows rows(kShape, text_of_windows());
+  const std::vector<float> queries = whole(rows, Tensor::q);
+  for (Index x = 0; x < kShape.head_dim; ++x)
+    EXPECT_NE(queries[x], queries[kShape.seqlen * kShape.head_dim + x]) << x;
+}
+
 }  // namespace
 }  // namespace ringscope

@@ -187,7 +187,7 @@ TEST(RecordedTile, ReplaysToTheRunsOwnStateAndOutput) {
     }
 }
 
-// Values of another width, fewer queries than keys, a softcap, sinks, and heads gathered in turns.
+// Values of another width, fewer queries than keys, a softcap, sinks, heads gathered in turns, and documents.
 TEST(RecordedTile, FollowsWhatElseARunMayHave) {
   Case c("striped", "causal", DType::f32, {1, 2, 2, 40, 9, 5, 30});
   expect_tiles(c);
@@ -197,6 +197,8 @@ TEST(RecordedTile, FollowsWhatElseARunMayHave) {
   expect_tiles(c);
   set_scheme(c.config, "allgather:2");
   expect_tiles(c);
+  // Where a document begins, its queries attend none of the tile's keys, and nothing before.
+  expect_tiles({"contiguous", "causal+documents:11,29", DType::f32, {1, 2, 2, 40, 9, 9, 30}});
 }
 
 // Each number counts: the comparison that the tests above rely on notices any that is off by a thousandth.
