@@ -53,6 +53,12 @@ TEST(Format, OtherUnits) {
   expect_texts(percent_text, {{0.125, "12.5 %"}, {1, "100.0 %"}, {0, "0.0 %"}});
 }
 
+TEST(Format, OnlyLettersBecomeCapitals) {
+  for (const auto& [text, expected] :
+       {std::pair{"query", "Query"}, {"z", "Z"}, {"Query", "Query"}, {"{0}", "{0}"}, {"", ""}})
+    EXPECT_EQ(capitalized(text), expected);
+}
+
 TEST(Format, SentencesDropZeros) {
   expect_texts(
       words_of_time,

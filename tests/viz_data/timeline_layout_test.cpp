@@ -44,6 +44,8 @@ TEST(View, ZoomKeepsThePointUnderTheCursor) {
   const TimelineView back = zoomed(closer, 30000, 0.5, 100000, kTime);
   EXPECT_DOUBLE_EQ(back.begin, view.begin);
   EXPECT_DOUBLE_EQ(back.end, view.end);
+  // Within a step, too.
+  EXPECT_DOUBLE_EQ(zoomed({1, 1.5, 0}, 1.125, 2, 4, AxisMode::steps).begin, 1.0625);
 }
 
 TEST(View, ZoomStaysWithinTheAxis) {

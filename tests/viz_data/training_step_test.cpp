@@ -152,6 +152,11 @@ TEST(TrainingStep, TheRestOfTheModelIsNotLost) {
       "Step 12 of a training run: attention takes 40 % of it; shown slice by slice is that of "
       "layer 1 (of 0 to 1), 40 %.");
   EXPECT_NE(rates_of_run(document.trace).refusal.find("training step"), std::string::npos);
+  Recording of_one_layer = step_of_training();
+  of_one_layer.info.training->layer = 0;
+  of_one_layer.info.training->layers = 1;
+  EXPECT_EQ(document_of(of_one_layer).findings.at(0).text,
+            "Step 12 of a training run: attention takes 40 % of it.");
 }
 
 TEST(TrainingStep, AddingUpGradientsIsNamedWhereItTakesMost) {

@@ -51,6 +51,7 @@ void expect_predicts_itself(const Scenario& scenario) {
   EXPECT_EQ(settings_of(what_if.unmoved_settings(), what_if.unmoved()->settings), "");
   const double recorded_s = what_if.recorded().wall_s;
   EXPECT_NEAR(what_if.unmoved()->figures.wall_s, recorded_s, 1e-5 * recorded_s);
+  EXPECT_NEAR(what_if.unmoved()->figures.wait_s, what_if.recorded().wait_s, 1e-4 * recorded_s);
   EXPECT_NEAR(what_if.unmoved()->figures.efficiency, what_if.recorded().efficiency, 1e-4);
   EXPECT_NEAR(what_if.unmoved()->figures.imbalance, what_if.recorded().imbalance, 1e-9);
   EXPECT_NEAR(what_if.unmoved()->figures.balance_ceiling, what_if.recorded().balance_ceiling, 1e-9);
