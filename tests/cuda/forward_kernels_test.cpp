@@ -305,8 +305,9 @@ TEST(Hopper, StoresOutIn16Bits) {
     if (skip_without_device(kernel->limits)) return;
     for (const DType dtype : {DType::bf16, DType::f16}) {
       std::vector<RowInterval> keys;
-      for (int i = 0; i < 70; ++i) keys.push_back({0, i + 1});
+      for (int i = 0; i < 70; ++i) keys.push_back({0, i});
       StepProblem problem({1, 2, 1, 70, 70, 64}, dtype, KernelPass::forward, keys);
+      EXPECT_EQ(problem.pairs(), 2 * 70 * 69 / 2);
       const auto run = [&] {
         problem.poison();
         problem.launch(*kernel, 0, true, true, nullptr);
@@ -324,6 +325,10 @@ TEST(Hopper, StoresOutIn16Bits) {
       for (std::size_t i = 0; i < whole[0].size(); ++i)
         ASSERT_EQ(rounded[0][i], round_to(dtype, whole[0][i])) << i;
     }
+    // Of more values than are drawn.
+    const std::vector<RowInterval> all(4200, {0, 8});
+    EXPECT_EQ(StepProblem({1, 1, 1, 4200, 8, 64}, DType::bf16, KernelPass::forward, all).pairs(),
+              4200 * 8);
     ForwardStep step{.shape = {.head_dim = 64}, .first = true, .out_16 = &step};
     EXPECT_THROW(kernel->launch(step, DType::bf16, 0, nullptr), InputError) << "is not the last";
   }
