@@ -218,6 +218,9 @@ def apply(args):
             continue
         text = texts[homes[0]]
         start = find(text, nth, row["line"], column)
+        if text[start:start + size].replace("\n", " ") != row["from"]:
+            lost.append(f"{row['id']}: not as it was: {row['from']}")
+            continue
         to = "" if row["to"] == "(left out)" else row["to"]
         changes, count = edits[homes[0]], count + 1
         bounds = rewritten(text, row["id"], start, start + size, to)[:2]
@@ -236,8 +239,9 @@ def run(test, environment, limit):
     """(whether it passed, seconds)."""
     begin = time.monotonic()
     try:
-        process = subprocess.Popen(test["command"], cwd=test["folder"], env={**os.environ, **environment}, start_new_session=True,
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(test["command"], cwd=test["folder"], env={**os.environ, **test["set"], **environment},
+                                   start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
         good = process.wait(limit) == 0
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, 9)
@@ -250,8 +254,11 @@ def reach(args):
     listed = json.loads(subprocess.run(["ctest", "--test-dir", args.build, "--show-only=json-v1"], capture_output=True, check=True).stdout)
     tests = []
     for test in listed["tests"]:
-        folder = next((p["value"] for p in test["properties"] if p["name"] == "WORKING_DIRECTORY"), args.build)
-        tests.append(dict(name=test["name"], command=test["command"], folder=folder))
+        if "command" not in test:  # of a program that was not built
+            continue
+        says = {p["name"]: p["value"] for p in test["properties"]}
+        settings = dict(setting.split("=", 1) for setting in says.get("ENVIRONMENT", []))
+        tests.append(dict(name=test["name"], command=test["command"], folder=says.get("WORKING_DIRECTORY", args.build), set=settings))
 
     def visit(test):
         with tempfile.NamedTemporaryFile() as file:
@@ -277,7 +284,7 @@ def kill(args):
         if not reaching:
             row["verdict"] = "not reached"
         for test in reaching:
-            good, seconds = run(test, {"RINGSCOPE_MUTANT": row["id"]}, 20 + 5 * test["seconds"])
+            good, seconds = run(test, {"RINGSCOPE_MUTANT": row["id"]}, 120 + 10 * test["seconds"])  # of a busy machine, too
             spent += seconds
             if not good:
                 row["verdict"], row["by"] = "killed", test["name"]
