@@ -538,6 +538,31 @@ TEST(Explain, TellsWhoSleepsFromWhoSharesCores) {
       ring_with_late_hops(3, 0, 0, 20'000, [](int rank, int) { return rank == 2 ? 60'000 : 0; });
   shared.info.machine.emplace().cores = 2;
   EXPECT_NEAR(expect_first(explain(shared), Cause::slow_rank, 2).saved_s, 3 * 0.05, 0.015);
+  // Where ranks get all of the cores' time, no other program is to blame for a pause.
+  Recording paused = ring_with_late_hops(4, 0, 0, 50'000);
+  for (auto& events : paused.events)
+    for (TraceEvent& e : events) e.cpu_ns = (e.end_ns - e.begin_ns) / 2;
+  for (TraceEvent& e : paused.events[1])
+    if (e.begin_ns >= 100'000'000) e.begin_ns += 60'000'000, e.end_ns += 60'000'000;
+  paused.info.machine.emplace().cores = 2;
+  const Explanation why = explain(paused);
+  ASSERT_EQ(why.findings.size(), 2u);  // and that they share cores
+  EXPECT_EQ(why.findings[1].cause, Cause::jitter);
+  EXPECT_FALSE(why.findings[1].by_others);
+}
+
+// Each hop of 20 ms could run beside the 50 ms of its step, also the one that comes before all steps.
+TEST(Explain, SaysWhatHopsBeforeTheirStepsCost) {
+  Recording turns = ring_with_late_hops(8, 0, 0, 50'000);
+  for (auto& events : turns.events) {
+    std::erase_if(events, [](const TraceEvent& e) { return e.lane == Lane::wait; });
+    for (TraceEvent& e : events) {
+      const bool computes = e.lane == Lane::compute;
+      e.begin_ns = 70'000'000 * e.step + (computes && e.step < 7 ? 20'000'000 : 0);
+      e.end_ns = e.begin_ns + (computes ? 50'000'000 : 20'000'000);
+    }
+  }
+  EXPECT_NEAR(expect_first(explain(turns), Cause::no_overlap, -1).saved_s, 7 * 0.02, 0.001);
 }
 
 // What all ranks do after a step, such as adding gradients up, is no chance.
