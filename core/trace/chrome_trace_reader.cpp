@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <compare>
+#include <cstring>
 #include <map>
 #include <string>
 #include <type_traits>
@@ -65,6 +66,108 @@ struct FieldReader {
   void part(EventField field, std::optional<T>& part, F&& members) const {
     if (fields.has(field)) members(part.emplace());
   }
+};
+
+// The texts with which our writer begins members that stand behind others.
+constexpr std::string_view kMemberTexts[] = {
+#define RINGSCOPE_MEMBER_TEXT(place, field, name) ", \"" name "\": ",
+    RINGSCOPE_TRACE_FIELDS(RINGSCOPE_MEMBER_TEXT)
+#undef RINGSCOPE_MEMBER_TEXT
+};
+
+// Takes an event from a text that is just as our writer writes it, in a fifth of the time of reading JSON:
+// each member in its place, numbers without signs and exponents. Any other text, whatever it is, does not fit
+// and is left to JsonReader.
+class WrittenEvent {
+ public:
+  explicit WrittenEvent(std::string_view text)
+      : at_(text.data()), end_(at_ + text.size()), flow_at_(at_) {}
+
+  bool fits() const { return fits_; }
+  const char* at() const { return at_; }
+  const char* flow_at() const { return flow_at_; }
+
+  bool next_is(std::string_view text) const {
+    return static_cast<std::size_t>(end_ - at_) >= text.size() &&
+           std::memcmp(at_, text.data(), text.size()) == 0;
+  }
+  bool take_if_next(std::string_view text) {
+    const bool is_next = next_is(text);
+    if (is_next) at_ += text.size();
+    return is_next;
+  }
+  void take(std::string_view text) {
+    if (!take_if_next(text)) refuse();
+  }
+  void key(EventField field) { take(text_of(field)); }
+  void begin_object(EventField field) {
+    key(field);
+    take("{");
+    is_first_ = true;
+  }
+  // Take a string whose letters mean themselves.
+  void string(EventField field) {
+    key(field);
+    take("\"");
+    while (at_ < end_ && *at_ >= ' ' && *at_ <= '~' && *at_ != '"' && *at_ != '\\') ++at_;
+    take("\"");
+  }
+  std::int64_t integer(EventField field, std::int64_t least, std::int64_t most) {
+    key(field);
+    if (field == EventField::flow) flow_at_ = at_;
+    const std::int64_t value = digits();
+    if (value < least || value > most) refuse();
+    return value;
+  }
+  std::int64_t time(EventField field) {
+    const std::int64_t microseconds = integer(field, 0, kMaxTraceNs / 1000 - 1);
+    take(".");
+    if (end_ - at_ < 3 || !is_digit(at_[0]) || !is_digit(at_[1]) || !is_digit(at_[2])) refuse();
+    if (!fits_) return 0;
+    const int rest = 100 * (at_[0] - '0') + 10 * (at_[1] - '0') + (at_[2] - '0');
+    at_ += 3;
+    return 1000 * microseconds + rest;
+  }
+
+  // Take a member that for_args() describes.
+  template <class T>
+  void operator()(EventField field, T& value, FieldRange range = {}) {
+    if (range.may_lack && !next_is(text_of(field))) return;
+    if constexpr (std::is_enum_v<T>) {
+      key(field);
+      take("\"");
+      for (const T each : all_like(T{}))
+        if (take_if_next(name_of(each))) {
+          value = each;
+          return take("\"");
+        }
+      refuse();
+    } else {
+      value =
+          static_cast<T>(is_time(field) ? time(field) : integer(field, range.least, range.most));
+    }
+  }
+
+ private:
+  // Return the text that begins the next member if it is this one.
+  std::string_view text_of(EventField field) {
+    return kMemberTexts[static_cast<std::size_t>(field)].substr(
+        std::exchange(is_first_, false) ? 2 : 0);
+  }
+  std::int64_t digits() {
+    constexpr std::ptrdiff_t kMost = 18;  // cannot overflow
+    const char* const begin = at_;
+    std::int64_t value = 0;
+    for (; at_ < end_ && is_digit(*at_) && at_ - begin < kMost; ++at_)
+      value = 10 * value + (*at_ - '0');
+    if (at_ == begin || (*begin == '0' && at_ - begin > 1)) refuse();
+    return value;
+  }
+  // Have nothing fit from now on.
+  void refuse() { fits_ = false, at_ = end_; }
+
+  const char *at_, *end_, *flow_at_;
+  bool fits_ = true, is_first_ = false;
 };
 
 // What a send or receive slice says of its message, and where in the text it names the flow.
@@ -319,7 +422,10 @@ class TraceReader {
   void read_events() {
     if (std::exchange(has_events_, true))
       fail_at(json_.at(), "a second \"traceEvents\" array; one accepted");
-    for (JsonToken token; (token = json_.next()) != JsonToken::end_array;) {
+    for (;;) {
+      if (file_.recording && add_written()) continue;
+      const JsonToken token = json_.next();
+      if (token == JsonToken::end_array) return;
       if (token != JsonToken::begin_object) {
         json_.skip(token);
         continue;
@@ -333,6 +439,45 @@ class TraceReader {
         other_(fields_);
       }
     }
+  }
+
+  // Add the next event if it is a slice of a ring or a flow and just as our writer writes it.
+  bool add_written() {
+    WrittenEvent text(json_.ahead());
+    const char* const begin = text.at();
+    const std::int64_t last_rank = file_.recording->info.world_size - 1;
+    if (text.take_if_next(",\n{\"ph\": \"X\"")) {
+      TraceEvent event;
+      text(EventField::cat, event.lane);
+      if (event.lane == Lane::wait) event.step = event.kv_owner = -1;
+      text.string(EventField::name);
+      const auto rank = static_cast<std::int32_t>(text.integer(EventField::pid, 0, last_rank));
+      const auto tid = static_cast<std::int64_t>(event.lane);
+      text.integer(EventField::tid, tid, tid);
+      event.begin_ns = text.time(EventField::ts);
+      event.end_ns = event.begin_ns + text.time(EventField::dur);
+      text.begin_object(EventField::args);
+      for_args(event, file_.recording->info, text);
+      text.take_if_next(", \"stream\": 0");
+      text.take("}}");
+      if (!text.fits() || event.end_ns > kMaxTraceNs || is_of_other_rank(event, rank)) return false;
+      keep(event, rank, json_.ahead_at() + static_cast<std::uint64_t>(text.flow_at() - begin));
+    } else {
+      const bool begins = text.take_if_next(",\n{\"ph\": \"s\"");
+      if (!begins) text.take(",\n{\"ph\": \"f\", \"bp\": \"e\"");
+      const auto tid = static_cast<std::int64_t>(begins ? Lane::send : Lane::recv);
+      text.integer(EventField::id, 1, INT64_MAX);
+      text.take(", \"cat\": \"flow\"");
+      text.string(EventField::name);
+      text.integer(EventField::pid, 0, last_rank);
+      text.integer(EventField::tid, tid, tid);
+      text.time(EventField::ts);
+      text.take("}");
+      if (!text.fits()) return false;
+      has_flows_ = true;
+    }
+    json_.pass(static_cast<std::size_t>(text.at() - begin));
+    return true;
   }
 
   // Pass on an event of ours. Others may stand in the file as well.
@@ -359,16 +504,22 @@ class TraceReader {
     if (lane == Lane::wait) event.step = event.kv_owner = -1;  // unless it says otherwise
     const int rank = take_place(static_cast<int>(lane), event.begin_ns, event.end_ns);
     take_args(event);
-    if (lane == Lane::send && event.src != rank) refuse_rank(EventField::src, rank);
-    if (lane == Lane::recv && event.dst != rank) refuse_rank(EventField::dst, rank);
-    if (event.flow != 0 && (lane == Lane::send || lane == Lane::recv))
-      ends_.push_back({event.flow, lane == Lane::recv, fields_.at(EventField::flow), rank,
-                       event.peer(), file_.recording->events[rank].size()});
+    if (is_of_other_rank(event, rank))
+      fields_.refuse(lane == Lane::send ? EventField::src : EventField::dst,
+                     fmt::format("its pid, {},", rank));
+    keep(event, rank, fields_.at(EventField::flow));
+  }
+  static bool is_of_other_rank(const TraceEvent& event, int rank) {
+    return (event.lane == Lane::send && event.src != rank) ||
+           (event.lane == Lane::recv && event.dst != rank);
+  }
+  // Keep a slice that names its flow, if it has one, at the byte `flow_at`.
+  void keep(const TraceEvent& event, int rank, std::uint64_t flow_at) {
+    if (event.flow != 0 && (event.lane == Lane::send || event.lane == Lane::recv))
+      ends_.push_back({event.flow, event.lane == Lane::recv, flow_at, rank, event.peer(),
+                       file_.recording->events[rank].size()});
     add(file_.recording->events, rank, event);
     is_readable_ = true;
-  }
-  [[noreturn]] void refuse_rank(EventField field, int rank) const {
-    fields_.refuse(field, fmt::format("its pid, {},", rank));
   }
   template <class Event>
   void add(std::vector<std::vector<Event>>& events, int rank, const Event& event) {

@@ -116,6 +116,14 @@ class JsonReader {
   std::uint64_t at() const { return offset(token_); }
   // Skip the rest of the value whose first token was `token`.
   void skip(JsonToken token);
+  // Return what the chunk holds behind a value inside an array or object, nothing elsewhere. Who knows
+  // that it begins with whole further values may pass over them, without what follows them.
+  std::string_view ahead() const {
+    if (expect_ != Expect::after_value) return {};
+    return {cursor_, static_cast<std::size_t>(limit_ - cursor_)};
+  }
+  std::uint64_t ahead_at() const { return offset(cursor_); }
+  void pass(std::size_t bytes) { token_ = cursor_ += bytes; }
   // Return whether the text ended inside its outermost array, between two values.
   bool cut_short() const { return cut_short_; }
   // Return whether the source has ended: what is wrong from then on is that the text does.

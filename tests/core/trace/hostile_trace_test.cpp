@@ -2,6 +2,10 @@
 // value and what would be accepted. The viewer's loader stands on the same reader.
 #include <gtest/gtest.h>
 
+#include <random>
+#include <vector>
+
+#include "core/trace/chrome_trace_reader.h"
 #include "tests/core/trace/trace_text.h"
 
 namespace ringscope {
@@ -84,6 +88,76 @@ TEST(HostileTrace, EveryByteDamaged) {
       text[at] = c;
       complaint(text);
     }
+  }
+}
+
+// Lines as our writer writes them are read by a shorter way. With another space in place of each line's
+// end no line is one of them, and every byte keeps its place.
+TEST(HostileTrace, LinesOfOurWriterAreReadLikeAnyOthers) {
+  const auto read = [](const std::string& text, std::size_t chunk, TraceFile& file) {
+    return complaint_of([&] {
+      MemorySource source(text);
+      read_trace(
+          source, file, [](const TraceFields&) {}, 0, chunk);
+    });
+  };
+  const auto expect_alike = [&](const std::string& text, std::size_t chunk) {
+    std::string other = text;
+    for (std::size_t at = 0; (at = other.find(",\n{", at)) != std::string::npos; ++at)
+      other[at + 1] = '\r';
+    TraceFile file, expected;
+    std::string said = read(other, kTraceChunk, expected);
+    if (const std::size_t at = said.find("byte value 13"); at != std::string::npos)
+      said.replace(at, 13, "byte value 10");
+    ASSERT_EQ(read(text, chunk, file), said) << text;
+    ASSERT_EQ(file.recording, expected.recording) << text;
+    ASSERT_EQ(file.slices, expected.slices);
+    ASSERT_EQ(file.end, expected.end);
+    ASSERT_EQ(file.how, expected.how);
+    ASSERT_EQ(file.messages.size(), expected.messages.size());
+  };
+  Recording recording = whole_recording(2, true);
+  recording.events[0].back().moved_ns = 12'345;
+  const std::string whole = trace_text_of(recording);
+  const std::size_t head = whole.find("traceEvents");
+  const std::string words =
+      "-0 -1 01 00 2 7 1e3 1.5 0.12 {} [] \"\" null NaN 4499999999999999.999 4500000000000000.000 "
+      "999999999999999999 1000000000000000000 9223372036854775808 \"kv\" \"dkv\" \"k\\u0076\" "
+      "\"wait\" \"\xff\" 0.0000 12.3456 .125 5.";
+  const std::vector<std::string_view> values = split(words, ' ');
+  constexpr char kBytes[] = "0123456789-.eEx\"{}[]:, \n\\\x7f\xff";  // and 0
+  std::mt19937 draw(1);
+  const auto below = [&draw](std::size_t end) { return draw() % end; };
+  for (int i = 0; i < 20'000; ++i) {
+    std::string text = whole;
+    for (std::size_t damages = below(3); damages-- > 0;) {
+      const std::size_t at = head + below(text.size() - head), size = below(4);
+      const std::size_t value = text.find(": ", at), end = text.find_first_of(",}", value);
+      const std::size_t line = text.find('\n', at), next = text.find('\n', line + 1);
+      switch (below(6)) {
+        case 0:
+          text[at] = kBytes[below(sizeof kBytes)];
+          break;
+        case 1:
+          text.erase(at, size);
+          break;
+        case 2:
+          text.insert(at, 1, kBytes[below(sizeof kBytes)]);
+          break;
+        case 3:
+          if (end < text.size())
+            text.replace(value + 2, end - value - 2, values[below(values.size())]);
+          break;
+        case 4:
+          if (line < next && next < text.size()) text.insert(line, text.substr(line, next - line));
+          break;
+        default:
+          if (line < next && next < text.size()) text.erase(line, next - line);
+      }
+    }
+    if (below(4) == 0) text.resize(head + below(text.size() - head));
+    expect_alike(text, 1 + below(1'000));
+    if (HasFatalFailure()) return;
   }
 }
 
