@@ -116,6 +116,7 @@ RecordedRun::RecordedRun(const Recording& recording)
     if (named->scheme->counts_nodes) ranks_a_node_ = ranks / std::min(ranks, named->numbers[0]);
   }
   std::int64_t end_ns = INT64_MIN;
+  std::size_t computations = 0;
   begin_ns_ = INT64_MAX;
   for (const auto& events : recording.events)
     for (const TraceEvent& e : events) {
@@ -124,6 +125,7 @@ RecordedRun::RecordedRun(const Recording& recording)
       if (!is_simulated() || e.lane == Lane::compute || e.lane == Lane::wait)
         end_ns = std::max(end_ns, e.end_ns);
       if (!is_computation_of(e, ranks)) continue;
+      ++computations;
       has_[static_cast<int>(e.pass)] = true;
       if (e.pairs > 0)
         flops_a_pair_[static_cast<int>(e.pass)] =
@@ -131,6 +133,7 @@ RecordedRun::RecordedRun(const Recording& recording)
     }
   if (end_ns < begin_ns_) throw InputError("nothing is recorded; the events of a run accepted");
   wall_s = seconds_of(end_ns - begin_ns_);
+  steps.reserve(computations);
   begins.resize(ranks);
   begin_in_turn.resize(begins.size());
   ends_.resize(begins.size(), {SIZE_MAX, 0});
@@ -218,21 +221,22 @@ void RecordedRun::read_hops(const Recording& recording) {
       const bool is_hop = e.lane == Lane::send || e.lane == Lane::recv;
       if (!is_hop || e.step < 0 || e.step > ranks || !is_rank(e.src) || !is_rank(e.dst)) continue;
       // A receive slice has the receiver's number of the hop, which is the sender's.
-      all.emplace_back(HopKey{e.pass, e.payload, e.step, e.src, e.dst}, &e);
+      all.emplace_back(hop_key(e.pass, e.payload, e.step, e.src, e.dst), &e);
     }
+  std::vector<const TraceEvent*> sends, receives;  // of a hop
   ranges::stable_sort(all, [](const auto& a, const auto& b) { return a.first < b.first; });
   for (auto next = all.begin(); next != all.end();) {
     const HopKey key = next->first;
-    std::vector<const TraceEvent*> sends, receives;
+    const TraceEvent& first = *next->second;
+    sends.clear(), receives.clear();
     for (; next != all.end() && next->first == key; ++next)
       (next->second->lane == Lane::recv ? receives : sends).push_back(next->second);
-    const auto [pass, payload, step, src, dst] = key;
-    RecordedHop& hop = hops.emplace_back(RecordedHop{.pass = pass,
-                                                     .payload = payload,
-                                                     .way = way_of(src, dst),
-                                                     .step = step,
-                                                     .from = src,
-                                                     .to = dst,
+    RecordedHop& hop = hops.emplace_back(RecordedHop{.pass = first.pass,
+                                                     .payload = first.payload,
+                                                     .way = way_of(first.src, first.dst),
+                                                     .step = first.step,
+                                                     .from = first.src,
+                                                     .to = first.dst,
                                                      .known = true});
     for (std::size_t i = 0; i < std::max(sends.size(), receives.size()); ++i) {
       const TraceEvent& one = *(i < sends.size() ? sends : receives)[i];
@@ -487,8 +491,19 @@ void RecordedRun::give_rows() {
     double amount = 0, pairs = 0, count = 0;
   };
   std::vector<Sum> of_steps, of_hops;
-  std::map<HopKey, std::size_t> recorded;
-  for (const RecordedHop& hop : hops) recorded.emplace(key_of(hop), recorded.size());
+  std::vector<HopKey> recorded;
+  for (const RecordedHop& hop : hops) recorded.push_back(key_of(hop));
+  // The hops of a rank mostly stand equally far from each other.
+  std::size_t place = 0, distance = 0;
+  const auto find_recorded = [&](HopKey key) {
+    const std::size_t expected = place + distance;
+    std::size_t found = expected;
+    if (expected >= recorded.size() || recorded[expected] != key)
+      found = std::lower_bound(recorded.begin(), recorded.end(), key) - recorded.begin();
+    distance = found - place;
+    place = found;
+    return found < recorded.size() && recorded[found] == key ? found : hops.size();
+  };
   std::vector<bool> has_begun(ranks);
   row.assign(graph.tasks.size(), -1);
   part.assign(graph.tasks.size(), 1);
@@ -508,10 +523,9 @@ void RecordedRun::give_rows() {
                             .to = task.to,
                             .bytes = task.bytes,
                             .messages = 1};
-      const auto known = recorded.find(key_of(hop));
-      row[i] = static_cast<std::int32_t>(known != recorded.end() ? known->second : hops.size());
+      row[i] = static_cast<std::int32_t>(find_recorded(key_of(hop)));
       part[i] = alone_s(hop);
-      if (known == recorded.end()) hops.push_back(hop);
+      if (row[i] == std::ssize(hops)) hops.push_back(hop);
       of_hops.resize(hops.size());
     } else if (task.kind == Task::Kind::begin && !has_begun[task.rank]) {
       has_begun[task.rank] = true;

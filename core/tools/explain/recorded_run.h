@@ -117,8 +117,9 @@ class RecordedRun {
   std::optional<Link> link;  // inside a node, where a simulation says it
 
  private:
-  using HopKey = std::tuple<Pass, Payload, int, int, int>;  // step, sender, receiver
-  using RankHop = std::tuple<Pass, Payload, int, int>;      // step, rank
+  // Pass, payload, step, sender and receiver, which sort in this order. There are millions of them.
+  using HopKey = std::uint64_t;
+  using RankHop = std::tuple<Pass, Payload, int, int>;  // step, rank
   // A time for which a rank neither computed nor waited: before its first event, or in a step's gap.
   struct Gap {
     int rank = 0;
@@ -132,8 +133,13 @@ class RecordedRun {
     std::vector<double> part;       // [task]: its part of that row's time
   };
 
+  static HopKey hop_key(Pass pass, Payload payload, int step, int from, int to) {
+    HopKey key = 2 * static_cast<HopKey>(pass) + static_cast<HopKey>(payload);
+    for (const int part : {step, from, to}) key = key << 20 | static_cast<HopKey>(part);
+    return key;
+  }
   static HopKey key_of(const RecordedHop& hop) {
-    return {hop.pass, hop.payload, hop.step, hop.from, hop.to};
+    return hop_key(hop.pass, hop.payload, hop.step, hop.from, hop.to);
   }
   bool is_rank(int rank) const { return rank >= 0 && rank < ranks; }
   void read_rank(int rank, const std::vector<TraceEvent>& events);

@@ -525,7 +525,9 @@ void follow(const TaskGraph& graph, const std::vector<double>& seconds, TaskTime
     bool is_first = true;
     double begin = 0;
     for (const std::int32_t earlier : graph.earlier(i)) {
-      const bool crosses = graph.tasks[earlier].pass != task.pass;
+      // No forward task waits for a backward one, so that most need not look.
+      const bool crosses =
+          task.pass == Pass::backward && graph.tasks[earlier].pass == Pass::forward;
       const double end = times.end[earlier] - (crosses ? times.forward_s : 0);
       begin = is_first ? end : std::max(begin, end);
       is_first = false;
