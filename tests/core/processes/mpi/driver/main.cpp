@@ -62,6 +62,7 @@ int main(int argc, char** argv) {
     // While MPI's libraries are still loaded, so that leaks inside of them can be told from ours.
     if (__lsan_do_recoverable_leak_check() != 0) throw RunError("leaks");
 #endif
+    EXPECT_EQ(overlapping_calls(), 0);
     session.finish();
     std::fflush(stdout);
     ::_exit(testing::UnitTest::GetInstance()->Failed() ? 1 : 0);
