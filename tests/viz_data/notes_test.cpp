@@ -180,7 +180,7 @@ void note_at(Session& session, int rank, double position, const std::string& tex
   session.seek(position);
   commands::write_note(session);
   session.writing->text = text;
-  put_note(session.documents[session.active].notes, *session.writing);
+  session.put(session.active, *session.writing);
   session.writing.reset();
 }
 
@@ -265,3 +265,31 @@ TEST(Notes, AreSavedOnlyWhenAsked) {
 
 }  // namespace notes_test
 }  // namespace ringscope::viz
+// A file that is opened twice has one list, so no saving undoes another.
+TEST(Notes, OfOneFileAreOneList) {
+  TemporaryFolder folder;
+  folder.write("a.json", "{}");
+  folder.write("a.notes.json", notes_json({{0, 1, "kept"}}));
+  Trace again = two_ranks(folder.path("a.json"));
+  again.end_ns -= 500;
+  Session session = session_of(two_ranks(folder.path("a.json")), std::move(again));
+  for (Document& each : session.documents) each.notes = saved_notes(each.trace.path);
+  note_at(session, 0, 100, "first");
+  note_at(session, 1, 2000, "late");  // outside of the second
+  session.activate(1);
+  note_at(session, 1, 200, "second");
+  commands::save_notes(session);
+  EXPECT_EQ(session.wishes.said, "Written: " + folder.path("a.notes.json"));
+  EXPECT_EQ(saved_notes(folder.path("a.json")),
+            (std::vector<Note>{
+                {0, 1, "kept"}, {0, 100, "first"}, {1, 200, "second"}, {1, 2000, "late"}}));
+  note_at(session, 0, 100, "");  // deleted
+  commands::save_notes(session);
+  EXPECT_EQ(saved_notes(folder.path("a.json")).size(), 3u);
+  EXPECT_TRUE(share_notes(two_ranks(folder.path("a.json")), two_ranks(folder.path("./a.json"))));
+  // Recordings that lie in no file, or beside each other, share none.
+  EXPECT_FALSE(share_notes(two_ranks("zigzag"), two_ranks("zigzag")));
+  folder.write("b.json", "{}");
+  EXPECT_FALSE(share_notes(two_ranks(folder.path("a.json")), two_ranks(folder.path("b.json"))));
+}
+

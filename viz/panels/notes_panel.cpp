@@ -24,7 +24,7 @@ void keep_note(Session& session) {
     session.wishes.said = fmt::format("A note holds at most {} bytes of text", kMostNoteBytes);
     return;
   }
-  put_note(session.documents[session.active].notes, *session.writing);
+  session.put(session.active, *session.writing);
   session.writing.reset();
 }
 

@@ -99,38 +99,16 @@ void open_what_if(Session& session, const std::string& settings) {
 // Put the notes of the files beside the recordings, and then those of `options`, on the recordings. What
 // is wrong with a file is said, but keeps no recording from being opened.
 void add_notes(Session& session, const ViewOptions& options) {
+  std::vector<const Trace*> recordings;
   for (Document& document : session.documents) {
-    std::string wrong;
-    try {
-      std::vector<Note> saved = saved_notes(document.trace.path);
-      const auto outside = std::erase_if(
-          saved, [&](const Note& note) { return !lies_within(document.trace, note); });
-      document.notes = std::move(saved);
-      if (outside > 0)
-        wrong = fmt::format("{}: left out, because outside of the run: {}",
-                            notes_path(document.trace.path), counted(outside, "note"));
-    } catch (const InputError& error) {
-      wrong = error.what();
-    }
-    if (wrong.empty()) continue;
-    session.wishes.said = wrong;
-    document.trace.notices.push_back(wrong);
+    Trace& trace = document.trace;
+    const std::size_t notices = trace.notices.size();
+    document.notes = saved_notes_within(trace);
+    if (trace.notices.size() > notices) session.wishes.said = trace.notices.back();
+    recordings.push_back(&trace);
   }
-  for (const std::pair<int, Note>& given : options.notes) {
-    const int recording = given.first;
-    const Note& note = given.second;
-    const auto refuse = [&](const std::string& accepted) {
-      throw InputError(
-          fmt::format("--note: '{}' given; accepted: {}", words_of_note(note), accepted));
-    };
-    if (recording > static_cast<int>(session.documents.size()))
-      refuse(fmt::format("one on the recordings 1/ to {}/", session.documents.size()));
-    Document& document = session.documents[static_cast<std::size_t>(recording - 1)];
-    if (!lies_within(document.trace, note))
-      refuse(fmt::format("ranks to {} and times to {}ns for '{}'", document.trace.rank_count() - 1,
-                         document.trace.wall_ns(), document.trace.path));
-    put_note(document.notes, note);
-  }
+  require_within(options.notes, recordings);
+  for (const auto& [number, note] : options.notes) session.put(number - 1, note);
 }
 
 }  // namespace

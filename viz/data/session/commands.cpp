@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <set>
 
 #include "viz/data/session/format.h"
 #include "viz/data/session/notes.h"
@@ -218,13 +219,14 @@ void previous_note(Session& s) { go_to_note(s, false); }
 
 // Save the notes on each recording beside it, also that there are none any more.
 void save_notes(Session& session) {
-  std::vector<std::string> written;
+  std::set<std::string> written;  // once each, because recordings may share one
   try {
     for (const Document& document : session.documents)
       if (!document.notes.empty() || !saved_notes(document.trace.path).empty())
-        written.push_back(viz::save_notes(document.trace, document.notes));
-    session.wishes.said =
-        written.empty() ? "There are no notes to save" : "Written: " + listed(written, " and ");
+        written.insert(viz::save_notes(document.trace, document.notes));
+    session.wishes.said = written.empty()
+                              ? "There are no notes to save"
+                              : "Written: " + listed({written.begin(), written.end()}, " and ");
   } catch (const std::exception& error) {
     session.wishes.said = error.what();
   }

@@ -95,6 +95,17 @@ std::string notes_path(const std::string& recording) {
   return std::string(name) + ".notes.json";
 }
 
+bool share_notes(const Trace& a, const Trace& b) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const auto place = [&](const Trace& trace) {
+    const fs::path path = fs::absolute(notes_path(trace.path), error);
+    return fs::weakly_canonical(path.parent_path(), error) / path.filename();
+  };
+  return fs::is_regular_file(a.path, error) && fs::is_regular_file(b.path, error) &&
+         place(a) == place(b);
+}
+
 std::string notes_json(const std::vector<Note>& notes) {
   std::string text = "{\"notes\":[";
   for (const Note& note : notes)
@@ -126,6 +137,36 @@ std::vector<Note> saved_notes(const std::string& recording) {
   if (!std::filesystem::exists(path, error)) return {};
   const std::string text = read_file(path, "file of notes", kMostNoteFile);
   return with_path_in_errors(path, [&] { return parse_notes(text); });
+}
+
+std::vector<Note> saved_notes_within(Trace& trace) {
+  try {
+    std::vector<Note> notes = saved_notes(trace.path);
+    const auto outside =
+        std::erase_if(notes, [&](const Note& note) { return !lies_within(trace, note); });
+    if (outside > 0)
+      trace.notices.push_back(fmt::format("{}: left out, because outside of the run: {}",
+                                          notes_path(trace.path), counted(outside, "note")));
+    return notes;
+  } catch (const InputError& error) {
+    trace.notices.emplace_back(error.what());
+    return {};
+  }
+}
+
+void require_within(const std::vector<std::pair<int, Note>>& notes,
+                    const std::vector<const Trace*>& recordings) {
+  for (const auto& [number, note] : notes) {
+    std::string accepted;
+    if (number > std::ssize(recordings))
+      accepted = fmt::format("one on the recordings 1/ to {}/", recordings.size());
+    else if (const Trace& trace = *recordings[number - 1]; !lies_within(trace, note))
+      accepted = fmt::format("ranks to {} and times to {}ns for '{}'", trace.rank_count() - 1,
+                             trace.wall_ns(), trace.path);
+    if (!accepted.empty())
+      throw InputError(
+          fmt::format("--note: '{}' given; accepted: {}", words_of_note(note), accepted));
+  }
 }
 
 std::string save_notes(const Trace& trace, std::vector<Note> notes) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/trace/trace.h"
@@ -47,12 +48,19 @@ std::optional<Note> parse_note(std::string_view words);
 
 // Return "ring.notes.json" for "ring.json" and "ring.json.gz".
 std::string notes_path(const std::string& recording);
+// Return whether the notes of both recordings are saved in one file.
+bool share_notes(const Trace& a, const Trace& b);
 std::string notes_json(const std::vector<Note>& notes);
 // Return the notes of such a text. Throw an InputError that says what is wrong with it.
 std::vector<Note> parse_notes(const std::string& json);
 // Return the notes in the file beside the recording, also those outside of the run; none if there is no
 // file. Throw an InputError that names it.
 std::vector<Note> saved_notes(const std::string& recording);
+// Return those within the run. What is wrong with the others or with the file becomes a notice.
+std::vector<Note> saved_notes_within(Trace& trace);
+// Throw an InputError unless each of these notes lies on the recording of its number, from 1.
+void require_within(const std::vector<std::pair<int, Note>>& notes,
+                    const std::vector<const Trace*>& recordings);
 // Write the notes into that file, whole or not at all, and return its path. Notes in it that lie outside of
 // the run stay. Throw InputError for a damaged file, and for a recording that is none; else as write_file.
 std::string save_notes(const Trace& trace, std::vector<Note> notes);

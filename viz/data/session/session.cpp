@@ -295,6 +295,13 @@ void Session::go_to(const Note& note) {
 }
 
 void Session::write_note() {
+void Session::put(std::size_t d, const Note& note) {
+  for (Document& each : documents)
+    if (&each == &documents[d] ||
+        (share_notes(each.trace, documents[d].trace) && lies_within(each.trace, note)))
+      put_note(each.notes, note);
+}
+
   const int rank = rank_now();
   if (rank >= document().trace.rank_count()) return;
   const std::int64_t now = document().axis.time_at(axis_mode, rank, playback.position());

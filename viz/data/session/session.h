@@ -189,6 +189,8 @@ class Session {
   // Select the note's rank, and move the playhead to its moment, in view.
   void go_to(const Note& note);
   double position_of(const Note& note) const;  // on the axis
+  // Put a note on document `d`, and on those that share its notes and reach as far.
+  void put(std::size_t d, const Note& note);
   // Begin to write a note at the playhead on the selected rank, or to change the one that is there.
   void write_note();
   // Show what `rank` computes at a step from edge to edge, instead of the overview.
