@@ -124,6 +124,26 @@ TEST(WhatIfPanel, OnlyHeadsThatGoTogetherCanBeChosen) {
   EXPECT_EQ(job.shape.num_heads, 512);
 }
 
+// However many settings there are, the buttons stand below them.
+TEST(WhatIfPanel, ItsButtonsAreInReachInEveryWindow) {
+  for (const auto& [width, height] : {std::pair(640, 480), {1280, 720}, {1600, 900}}) {
+    Person one(session_of(simulated_trace(simulated_scenario(4))), width, height);
+    one.type("e");
+    one.rest(3);
+    WhatIf& what_if = *one.session().what_if;
+    const Scenario recorded = what_if.unmoved_settings();
+    apply(what_if.settings, recorded, "nodes=2,between=InfiniBand-NDR,straggler=1:0.5");
+    one.rest(3);
+    one.click_on("As recorded");
+    EXPECT_EQ(settings_of(recorded, what_if.settings), "");
+    what_if.finish();
+    one.rest(2);
+    EXPECT_LT(place_of_text("Keep").y, static_cast<float>(height) - 70);  // above the transport
+    one.click_on("Keep");
+    EXPECT_EQ(one.session().documents.size(), 2u);
+  }
+}
+
 TEST(WhatIfPanel, WheelAndDragMoveBothTimelines) {
   Person one = person();
   one.type("e");

@@ -228,10 +228,10 @@ void draw_nodes(const PanelContext& context, Scenario& s, const Scenario& record
   const std::string was = recorded.job.nodes > 1 ? recorded.between.name : name;
   for (const std::string& other : {name, was})
     if (std::find(names.begin(), names.end(), other) == names.end()) names.push_back(other);
-  choice_row(context, "between them", "between", names, name, was, "as inside");
+  choice_row(context, "between", "between", names, name, was, "as inside");
   if (name != s.between.name) s.between = known_link(name).value_or(ringscope::Link{});
   const int most = std::max(s.job.world_size / s.job.nodes, s.nics);
-  integer_row(context, "links of each", row_of("nics"), 1, most, s.nics, recorded.nics,
+  integer_row(context, "NICs", row_of("nics"), 1, most, s.nics, recorded.nics,
               fmt::format("{}", s.nics));
 }
 
@@ -279,7 +279,6 @@ void draw_what_if_buttons(const PanelContext& context) {
   WhatIf& what_if = *session.what_if;
   const Prediction* shown = what_if.shown();
   const float width = (ImGui::GetContentRegionAvail().x - 8) / 2;
-  ImGui::Dummy({1, 4});
   ImGui::BeginDisabled(settings_of(what_if.unmoved_settings(), what_if.settings).empty());
   if (ImGui::Button("As recorded", {width, 0})) what_if.settings = what_if.unmoved_settings();
   ImGui::EndDisabled();
@@ -312,8 +311,7 @@ void draw_what_if_controls(const PanelContext& context) {
   draw_partition(context, what_if.settings, recorded);
   draw_machine(context, what_if.settings, recorded);
   draw_disturbances(context, what_if.settings, recorded);
-  draw_what_if_buttons(context);
-  if (context.session.what_if) draw_remarks(context, what_if.rates().remarks);
+  draw_remarks(context, what_if.rates().remarks);
 }
 
 // ---
@@ -394,12 +392,17 @@ void draw_what_if(const PanelContext& context) {
   session.update_what_if();
   const float settings = std::min(kSettings, std::floor(room.width() / 2));
   ImGui::PushStyleColor(ImGuiCol_ChildBg, mix(context.palette.panel, context.palette.text, 0.025));
-  begin_padded_child("settings", {settings, room.height()}, false);
+  const float foot = ImGui::GetFrameHeight() + 2 * ImGui::GetStyle().WindowPadding.y;
+  begin_padded_child("settings", {settings, room.height() - foot}, false);
   draw_what_if_controls(context);
+  ImGui::EndChild();
+  ImGui::SetCursorScreenPos({room.x0, room.y1 - foot});  // in reach however many settings there are
+  begin_padded_child("settings' buttons", {settings, foot}, false);
+  draw_what_if_buttons(context);
   ImGui::EndChild();
   ImGui::PopStyleColor();
   const Box effect{room.x0 + settings + kFigureGap, room.y0, room.x1, room.y1};
-  if (!session.what_if || effect.width() < 100) return;  // the controls may have closed it
+  if (!session.what_if || effect.width() < 100) return;  // the buttons may have closed it
   float y = effect.y0 + draw_words(context, effect.min(), effect.width());
   const std::vector<WhatIfFigure> figures = figures_of(*session.what_if);
   const auto count = static_cast<float>(figures.size());
