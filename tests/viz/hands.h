@@ -58,7 +58,7 @@ class Person {
   }
 
   // Before the start screen.
-  Person(std::vector<std::string> recent, std::vector<Example> examples) {
+  Person(std::vector<std::vector<std::string>> recent, std::vector<Example> examples) {
     viewer.show_start(std::move(recent), std::move(examples));
     resize(1280, 720);
     settle();

@@ -13,8 +13,10 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "tests/app/program.h"
 #include "tests/viz/hands.h"
+#include "tests/viz_data/profiled.h"
 #include "viz/window/open_session.h"
 
 namespace ringscope::viz {
@@ -27,7 +29,7 @@ Preferences unusual() {
           567,
           1.5f,
           {0.25f, 0.5f, 0.125f},
-          {"/a b.json", "/\"ä\".json"}};
+          {{"/a b.json"}, {"/\"ä\".json", "/b.json"}}};
 }
 
 TEST(Preferences, ComeBackAsTheyWere) {
@@ -38,12 +40,38 @@ TEST(Preferences, ComeBackAsTheyWere) {
 
 TEST(Preferences, KeepAFewRecentRecordingsTheLatestFirst) {
   Preferences p;
-  for (int i = 0; i < 20; ++i) note_recent(p, "/" + std::to_string(i));
-  note_recent(p, "/15");
+  const auto open = [&](int i) {
+    Trace trace;
+    trace.path = "/" + std::to_string(i);
+    note_recent(p, trace);
+  };
+  for (int i = 0; i < 20; ++i) open(i);
+  open(15);
   ASSERT_EQ(p.recent.size(), 8u);
-  EXPECT_EQ(p.recent[0], "/15");
-  EXPECT_EQ(p.recent[1], "/19");
-  EXPECT_EQ(std::count(p.recent.begin(), p.recent.end(), "/15"), 1);
+  const std::vector<std::string> again = {"/15"};
+  EXPECT_EQ(p.recent[0], again);
+  EXPECT_EQ(p.recent[1][0], "/19");
+  EXPECT_EQ(std::count(p.recent.begin(), p.recent.end(), again), 1);
+}
+
+// What is kept of a profile opens all of it, as its folder if this holds nothing else.
+TEST(Preferences, KeepAllFilesOfAProfile) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> paths = write_profiles(folder);
+  for (const bool alone : {true, false}) {
+    if (!alone) folder.write("other.json", "[]");
+    Preferences p;
+    note_recent(p, load_traces(paths).front());
+    p = parse_preferences(preferences_text(p));
+    ASSERT_EQ(p.recent.size(), 1u);
+    EXPECT_EQ(p.recent[0], alone ? std::vector<std::string>{folder.path()} : paths);
+    EXPECT_EQ(files_in(p.recent[0]), paths);
+  }
+}
+
+TEST(Preferences, ReadRecordingsOfAnOlderVersion) {
+  EXPECT_EQ(parse_preferences(R"({"recent": ["/a.json", ["/b.json", 7], []]})").recent,
+            (std::vector<std::vector<std::string>>{{"/a.json"}, {"/b.json"}}));
 }
 
 TEST(Preferences, WhatMakesNoSenseIsAsIfItWereNotThere) {

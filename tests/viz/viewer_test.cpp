@@ -420,13 +420,17 @@ Example example_of(const std::string& title, const Recording& recording, std::si
 
 TEST(Viewer, BeginsWithExamplesOrARecentRecording) {
   const Recording recording = simulated_recording(simulated_scenario(4));
-  Person person({"/runs/ring.json"},
+  using Files = std::vector<std::string>;
+  Person person({{"/runs/ring.json"}, {"/runs/rank0.json", "/runs/rank1.json"}},
                 {example_of("One", recording), example_of("Two", recording, 2)});
   EXPECT_FALSE(person.viewer.animating());
   person.click_on("Ringscope");
   EXPECT_TRUE(person.viewer.starting());
   person.click_on("ring.json");
-  EXPECT_EQ(person.viewer.take_chosen(), "/runs/ring.json");
+  EXPECT_EQ(person.viewer.take_chosen(), Files{"/runs/ring.json"});
+  EXPECT_EQ(person.viewer.take_chosen(), Files());
+  person.click_on("rank0.json and 1 more");
+  EXPECT_EQ(person.viewer.take_chosen(), (Files{"/runs/rank0.json", "/runs/rank1.json"}));
   person.click_on("Two");
   ASSERT_TRUE(person.viewer.is_open());
   EXPECT_EQ(person.viewer.session().documents.size(), 2u);
@@ -465,12 +469,13 @@ TEST(Viewer, OpensAFileFromAList) {
   for (const char* name : {"b.json", "more/a.json", "more/notes.txt", "more/.hidden.json"})
     std::ofstream(folder / name) << "[]";
   const auto chosen = [&](auto&& choose) {
-    Person person({(folder / "b.json").string()}, {});
+    Person person({{(folder / "b.json").string()}}, {});
     person.click_on("Open\u2026");
     EXPECT_TRUE(drawn("files"));
     choose(person);
     EXPECT_FALSE(drawn("files"));
-    return person.viewer.take_chosen();
+    const std::vector<std::string> files = person.viewer.take_chosen();
+    return files.empty() ? "" : files.front();
   };
   EXPECT_EQ(chosen([](Person& person) {
               person.click_on("more/");

@@ -199,7 +199,7 @@ TEST_F(WindowTest, RemembersARecordingThoughItIsEndedByASignal) {
   end_by_signal();
   const viz::Preferences kept =
       viz::parse_preferences(contents_of(path("config/ringscope/viewer.json")));
-  EXPECT_EQ(kept.recent, std::vector<std::string>{path("a.json")});
+  EXPECT_EQ(kept.recent, (std::vector<std::vector<std::string>>{{path("a.json")}}));
   open({});
   ASSERT_EQ(xdotool("key ctrl+q"), 0);
   EXPECT_EQ(ended(), 0) << contents_of(path("err"));

@@ -73,8 +73,14 @@ Preferences parse_preferences(const std::string& text) {
         value.IsNumber() && value.GetDouble() > 0 && value.GetDouble() < 1)
       p.splits.*split = static_cast<float>(value.GetDouble());
   if (const auto& recent = member(json, "recent"); recent.IsArray())
-    for (const rapidjson::Value& path : recent.GetArray())
-      if (path.IsString() && p.recent.size() < kMostRecent) p.recent.emplace_back(path.GetString());
+    for (const rapidjson::Value& each : recent.GetArray()) {
+      std::vector<std::string> files;
+      if (each.IsString()) files.emplace_back(each.GetString());  // of an older version
+      if (each.IsArray())
+        for (const rapidjson::Value& file : each.GetArray())
+          if (file.IsString()) files.emplace_back(file.GetString());
+      if (!files.empty() && p.recent.size() < kMostRecent) p.recent.push_back(std::move(files));
+    }
   return p;
 }
 
@@ -95,11 +101,19 @@ float scale_in_window(float content_scale, int width, int height, float text_sca
   return std::min(as_at_first * text_scale, std::max(as_at_first, most));
 }
 
-void note_recent(Preferences& p, const std::string& path) {
+void note_recent(Preferences& p, const Trace& trace) {
   std::error_code error;
-  const std::string whole = fs::absolute(path, error).string();
-  std::erase(p.recent, whole);
-  p.recent.insert(p.recent.begin(), whole);
+  std::vector<std::string> files = {fs::absolute(trace.path, error).string()};
+  for (const std::string& more : trace.more_paths)
+    files.push_back(fs::absolute(more, error).string());
+  const std::string folder = fs::path(files[0]).parent_path().string();
+  if (files.size() > 1) {
+    std::vector<std::string> sorted = files;
+    std::sort(sorted.begin(), sorted.end());
+    if (sorted == files_in({folder})) files = {folder};
+  }
+  std::erase(p.recent, files);
+  p.recent.insert(p.recent.begin(), std::move(files));
   p.recent.resize(std::min(p.recent.size(), kMostRecent));
 }
 

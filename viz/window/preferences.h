@@ -16,7 +16,8 @@ struct Preferences {
   int width = 1600, height = 900;
   float text_scale = 1;  // of everything, beside what the screen and the window's size ask for
   Splits splits;
-  std::vector<std::string> recent;  // recordings that were opened, the latest first
+  std::vector<std::vector<std::string>>
+      recent;  // recordings' files, the last that was opened first
   bool operator==(const Preferences&) const = default;
 };
 
@@ -31,8 +32,9 @@ float magnification(int width, int height);
 // smaller than 320 x 240, the size of the smallest window.
 float scale_in_window(float content_scale, int width, int height, float text_scale);
 
-// Put `path` first among the recent ones, which are few.
-void note_recent(Preferences& preferences, const std::string& path);
+// Put the files of a recording, or the folder that holds these and no others, first among the recent ones,
+// which are few.
+void note_recent(Preferences& preferences, const Trace& trace);
 
 // Return the file's path, or "" if there is no home folder.
 std::string preferences_path();

@@ -35,8 +35,8 @@ std::vector<int> first_places() {
 
 }  // namespace
 
-Start::Start(std::vector<std::string> recent_paths, std::vector<Example> all_examples)
-    : recent(std::move(recent_paths)),
+Start::Start(std::vector<std::vector<std::string>> recent_files, std::vector<Example> all_examples)
+    : recent(std::move(recent_files)),
       examples(std::move(all_examples)),
       places(first_places()),
       simulated(simulated_at(places, Theme::dark)) {}
@@ -106,17 +106,21 @@ void draw_own(const PanelContext& context, Start& start, const Box& box) {
     draw_wrapped(fonts.small, {inner.x0, inner.y0 + 36}, inner.width(), palette.text_dim,
                  "None yet. The command demo records four. Files can be dropped here, too.");
   float line = inner.y0 + 32;
-  for (const std::string& path : start.recent) {
+  for (const std::vector<std::string>& files : start.recent) {
     const Box place{inner.x0, line, inner.x1, line + 22};
     if (place.y1 > inner.y1) break;
-    const Touch pointed = touch(path.c_str(), place);
-    const fs::path file(path);
-    const float used =
-        draw_text(fonts.text, place.min(), {0, 0}, pointed.hovered ? palette.text : palette.accent,
-                  file.filename().string(), place.width());
+    ImGui::PushID(&files);
+    const Touch pointed = touch("recent", place);
+    ImGui::PopID();
+    const fs::path file(files[0]);
+    const std::size_t others = files.size() - 1;
+    const float used = draw_text(
+        fonts.text, place.min(), {0, 0}, pointed.hovered ? palette.text : palette.accent,
+        file.filename().string() + (others > 0 ? fmt::format(" and {} more", others) : ""),
+        place.width());
     draw_text(fonts.small, {place.x0 + used + 10, place.y0 + 2}, {0, 0}, palette.text_dim,
               file.parent_path().string(), place.width() - used - 10);
-    if (pointed.clicked) start.chosen = path;
+    if (pointed.clicked) start.chosen = files;
     line += 24;
   }
 }

@@ -282,7 +282,7 @@ void Viewer::draw_root(const FrameInput& input, bool was_playing) {
     start_->simulated.look.theme = theme;
     draw_start({start_->simulated, textures, imgui_->fonts(), palette}, *start_);
     if (std::exchange(start_->wants_file, false)) list_files();
-    if (!start_->chosen.empty()) chosen_ = std::exchange(start_->chosen, "");
+    if (!start_->chosen.empty()) chosen_ = std::exchange(start_->chosen, {});
   }
   ImGui::End();
   if (starting() && loading_ == nullptr) {
@@ -291,7 +291,7 @@ void Viewer::draw_root(const FrameInput& input, bool was_playing) {
   }
   if (files_ && loading_ == nullptr)
     if (const auto chosen = draw_files(*files_, imgui_->fonts(), palette)) {
-      chosen_ = *chosen;
+      if (!chosen->empty()) chosen_ = {*chosen};
       files_.reset();
     }
   if (notice_seconds_ > 0) {
@@ -305,7 +305,7 @@ void Viewer::draw_root(const FrameInput& input, bool was_playing) {
 void Viewer::list_files() {
   if (ask_for_file) return ask_for_file();
   const std::string last = session_                            ? session_->document().trace.path
-                           : start_ && !start_->recent.empty() ? start_->recent.front()
+                           : start_ && !start_->recent.empty() ? start_->recent.front().front()
                                                                : "";
   files_.emplace(std::filesystem::path(last).parent_path().string());
   text_frames_ = kTextFrames;

@@ -83,9 +83,9 @@ class InputQueue {
 // Sliders that simulate a ring, examples, and recent recordings. Each frame records one example more,
 // until all are there.
 struct Start {
-  Start(std::vector<std::string> recent_paths, std::vector<Example> all_examples);
+  Start(std::vector<std::vector<std::string>> recent_files, std::vector<Example> all_examples);
 
-  std::vector<std::string> recent;
+  std::vector<std::vector<std::string>> recent;  // [recording]: its files
   std::vector<Example> examples;
   std::vector<Session> sessions;  // of the first examples
   std::vector<int> places;        // of the sliders
@@ -93,7 +93,7 @@ struct Start {
   // What was clicked: an example, or behind the last one the simulated ring; a recent recording; the
   // button that lists files.
   std::optional<std::size_t> opened;
-  std::string chosen;
+  std::vector<std::string> chosen;
   bool wants_file = false;
 
   bool complete() const { return sessions.size() == examples.size(); }
@@ -141,12 +141,12 @@ class Viewer {
   bool animating() const;
   bool settling() const { return settling_ > 0 || (starting() && !start_->complete()); }
   // Show where to begin. A click opens what is simulated or an example, or chooses a recent recording.
-  void show_start(std::vector<std::string> recent, std::vector<Example> examples) {
+  void show_start(std::vector<std::vector<std::string>> recent, std::vector<Example> examples) {
     start_.emplace(std::move(recent), std::move(examples));
   }
   bool starting() const { return start_.has_value() && !session_; }
-  // Return the file that was chosen, once; else "".
-  std::string take_chosen() { return std::exchange(chosen_, ""); }
+  // Return the files that were chosen, once; else none.
+  std::vector<std::string> take_chosen() { return std::exchange(chosen_, {}); }
   // Show a message over everything, with a button that closes it.
   void show_error(std::string text) { error_ = std::move(text); }
   bool showing_error() const { return !error_.empty(); }
@@ -171,7 +171,7 @@ class Viewer {
   const LoadProgress* loading_ = nullptr;
   std::optional<Start> start_;
   std::optional<FileList> files_;
-  std::string chosen_;
+  std::vector<std::string> chosen_;
   std::string error_;
   std::string notice_;
   float notice_seconds_ = 0;

@@ -283,7 +283,7 @@ void Window::show(Session session) {
   session.look.color_by = preferences_.color_by;
   viewer_->open(std::move(session));
   for (const Document& document : viewer_->session().documents)
-    note_recent(preferences_, document.trace.path);
+    note_recent(preferences_, document.trace);
   save_preferences(preferences_);  // at once, in case the program is ended by a signal
   std::string title = "Ringscope";
   for (const Document& document : viewer_->session().documents)
@@ -390,7 +390,7 @@ void Window::run() {
     if (frames_due_ <= 0 && listener_.queue.empty() && !viewer_->animating()) continue;
     if (frames_due_ > 0) --frames_due_;
     draw();
-    if (const std::string chosen = viewer_->take_chosen(); !chosen.empty()) load({chosen});
+    if (auto chosen = viewer_->take_chosen(); !chosen.empty()) load(std::move(chosen));
     if (!viewer_->is_open() && !viewer_->starting() && loading_ == nullptr &&
         !viewer_->showing_error())
       break;
