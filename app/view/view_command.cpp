@@ -111,9 +111,30 @@ std::string replaced(std::string text, std::string_view part, std::string_view b
   return text;
 }
 
-// Return a page that needs no other file: the viewer, opened on the recordings at `paths`. Its own
-// scripts know a number that nobody can guess, and no others run.
-std::string viewer_page(const std::string& viewer, const std::vector<std::string>& paths) {
+// Return the notes on recordings, as parameters of the viewer's address.
+std::vector<std::string> notes_for_page(const viz::ViewOptions& options) {
+  std::vector<Trace> traces = load_traces(options.traces, nullptr);
+  std::vector<std::pair<int, viz::Note>> notes;
+  std::vector<const Trace*> recordings;
+  for (Trace& trace : traces) {
+    recordings.push_back(&trace);
+    const std::size_t notices = trace.notices.size();
+    for (viz::Note& note : viz::saved_notes_within(trace))
+      notes.emplace_back(recordings.size(), std::move(note));
+    if (trace.notices.size() > notices) fmt::print(stderr, "ringscope: {}\n", trace.notices.back());
+  }
+  viz::require_within(options.notes, recordings);
+  notes.insert(notes.end(), options.notes.begin(), options.notes.end());
+  std::vector<std::string> words;
+  for (const auto& [number, note] : notes)
+    words.push_back(fmt::format("{}/{}", number, viz::words_of_note(note)));
+  return words;
+}
+
+// Return a page that needs no other file: the viewer, opened on the recordings at `paths` with these notes.
+// Its own scripts know a number that nobody can guess, and no others run.
+std::string viewer_page(const std::string& viewer, const std::vector<std::string>& paths,
+                        const std::vector<std::string>& notes) {
   std::random_device random;
   std::string nonce, scripts, title;
   for (int i = 0; i < 4; ++i) nonce += fmt::format("{:08x}", random());
@@ -128,6 +149,8 @@ std::string viewer_page(const std::string& viewer, const std::vector<std::string
                     replaced(Json(name).text(), "<", "\\u003c"),
                     base64(read_file(path, "trace file"))));
   }
+  if (!notes.empty())
+    add(fmt::format("window.ringscopeNotes = {};\n", replaced(Json(notes).text(), "<", "\\u003c")));
   add(viewer);
   add(std::string(lessons::embedded_text("app/view/viewer.js")));
   title = replaced(replaced(title, "&", "&amp;"), "<", "&lt;");
@@ -147,9 +170,8 @@ void write_page(const viz::ViewOptions& options) {
         "--html: the viewer for browsers is not built; accepted: --screenshot OUT.png, or a build "
         "of "
         "./ringscope site where there is emscripten (Debian package emscripten)");
-  const std::string page = viewer_page(script, options.traces);
-  load_traces(options.traces, nullptr);
-  write_file(*options.html, page);
+  const std::vector<std::string> notes = notes_for_page(options);  // refuses what the viewer would
+  write_file(*options.html, viewer_page(script, options.traces, notes));
 }
 
 void write_perfetto(const viz::ViewOptions& options) {

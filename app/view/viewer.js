@@ -214,11 +214,13 @@ const showPage = async (canvas, message) => {
   const file = document.getElementById("file");
   file.onchange = () => openFiles(file.files);
 
-  const addresses = wanted.length > 0 ? wanted : Object.keys(window.ringscopeRecordings ?? {});
+  const all = Object.keys(window.ringscopeRecordings ?? {}), addresses = wanted.length > 0 ? wanted : all;
+  // Notes come with all recordings of a page, unless the address has others.
+  const notes = parameters.has("note") || `${addresses}` !== `${all}` ? [] : window.ringscopeNotes ?? [];
   try {
     const names = [];
     for (const address of addresses) names.push(viewer.put(address, await unpacked(await recordingAt(address))));
-    if (names.length > 0) return open(names, [...parameters]);
+    if (names.length > 0) return open(names, [...parameters, ...notes.map((note) => ["note", note])]);
     message.textContent = "";
     viewer.start();
   } catch (error) {

@@ -33,6 +33,29 @@ def test_a_page_of_recordings_holds_them_and_its_own_scripts(program):
         assert f'["\\u003cb>{ending}"] = "{recording}";' in text
 
 
+def test_a_page_has_the_notes_on_its_recordings(program):
+    """Those beside a recording and those of --note, as parameters of the viewer's address; others are refused."""
+    for place in ("bin", "share/ringscope"):
+        program.path(place).mkdir(parents=True)
+    shutil.copy(PROGRAM, program.path("bin/ringscope"))
+    program.path("share/ringscope/ringscope_web.js").write_text("")
+    for name in ("a", "b"):
+        program.well(f"run --random --seqlen 16 --trace {name}.json")
+    program.path("b.notes.json").write_text('{"notes": [{"rank": 1, "ns": 5, "text": "why?\\n</script>"}]}')
+
+    def page(*more):
+        command = ["bin/ringscope", "view", "a.json", "b.json", "--html", "p.html", *more]
+        return subprocess.run(command, cwd=program.folder, capture_output=True, text=True)
+
+    assert page("--note", "0@1us:late").returncode == 0
+    (notes,) = re.findall("window.ringscopeNotes = (.*);", program.path("p.html").read_text())
+    assert json.loads(notes) == ["2/1@5ns:why?\\n</script>", "1/0@1000ns:late"]
+    assert "<" not in notes
+    for note, part in (("4@1us:x", "ranks to 3"), ("3/0@1us:x", "1/ to 2/")):
+        refused = page("--note", note)
+        assert refused.returncode == 2 and part in refused.stderr, refused.stderr
+
+
 def test_site_writes_the_recordings_that_its_pages_name(program):
     """They name those of lessons, which the program writes for them, with the examples."""
     program.well("site --recordings recordings")  # of which nothing is drawn where no terminal is
