@@ -592,6 +592,35 @@ TEST(RankMap, WhatDiffersComesFirstAndClicksLeadToItsSlice) {
   EXPECT_EQ(session.view, session.view_of(*session.selected));
 }
 
+// A note is a flag on its rank's row, which the mouse reads and a click goes to.
+TEST(RankMap, ShowsNotes) {
+  Stage stage(draw_rank_map, documents_of(a_slow_rank_of_many()), 1400, 300);
+  Session& session = stage.session;
+  const Box cells = stage.box_of_picture("rank map");
+  const Image bare = stage.picture();
+  session.documents[0].notes = {{21, 450, "why?"}};
+  const Image noted = stage.picture();
+  Box changed{1e9f, 1e9f, -1, -1};
+  for (int y = 0; y < bare.height; ++y)
+    for (int x = 0; x < bare.width; ++x)
+      if (bare.at(x, y) != noted.at(x, y)) {
+        const float at_x = static_cast<float>(x), at_y = static_cast<float>(y);
+        changed = {std::min(changed.x0, at_x), std::min(changed.y0, at_y),
+                   std::max(changed.x1, at_x + 1), std::max(changed.y1, at_y + 1)};
+      }
+  ASSERT_GT(changed.x1, 0);
+  EXPECT_NEAR(changed.x0, cells.x0 + 4.5f / 32 * cells.width(), 3);
+  EXPECT_LE(changed.width(), 14);
+  EXPECT_NEAR(changed.y0, cells.y0, 1);  // the row that differs most
+  EXPECT_LE(changed.height(), 16);
+  const ImVec2 flag{changed.x0 + 4, changed.y1 - 5};
+  stage.hover(flag);
+  EXPECT_NE(svg_of(*ImGui::GetDrawData(), 1, 1).find("why?"), std::string::npos);
+  stage.click(flag);
+  EXPECT_EQ(session.selected_rank, 21);
+  EXPECT_EQ(session.playback.position(), 450);
+}
+
 // Of 32 ranks on 4 nodes, the even ones of nodes 1 and 3 are recorded.
 TEST(RankMap, ShowsRecordedRanksAlone) {
   HandMade made(32);

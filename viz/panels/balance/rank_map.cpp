@@ -124,6 +124,21 @@ void draw_nodes(const PanelContext& context, const HeatLayout& layout, const Nod
   }
 }
 
+// Return the flags of notes on the ranks that are shown.
+std::vector<NoteFlag> flags_of(const Document& document, const HeatLayout& layout) {
+  std::vector<NoteFlag> flags;
+  for (const Note& note : document.notes) {
+    const int row = layout.row_of(note.rank);
+    if (row < 0) continue;
+    const double step =
+        document.axis.position(AxisMode::steps, note.rank, document.trace.begin_ns + note.ns);
+    const float x = std::floor(layout.box.at(step / layout.steps, 0).x);
+    const Box line{x, layout.top_of(row), x + 1, layout.top_of(row + 1)};
+    flags.push_back(note_flag(note, line, line.y1, layout.box.x1));
+  }
+  return flags;
+}
+
 void draw_cells(const PanelContext& context, const Box& box, const Nodes& nodes) {
   Session& session = context.session;
   const Document& document = session.document();
@@ -149,8 +164,11 @@ void draw_cells(const PanelContext& context, const Box& box, const Nodes& nodes)
   paint.largest = shown.largest;
   if (!shown.alike) paint.usual = &shown.usual;
   if (session.marks_now()) paint.current_step = session.step_now(session.active);
+  const std::vector<NoteFlag> flags = flags_of(document, layout);
+  touch_notes(session, flags);
   const auto hit = draw_heatmap(context, session.active, layout, balance, paint);
   draw_nodes(context, layout, nodes);
+  draw_note_flags(context, document.trace, flags);
   if (!hit) return;
   const auto [rank, step] = *hit;
   draw_cell_tooltip(context, document, rank, step);

@@ -359,7 +359,7 @@ void draw_timeline(const PanelContext& context) {
     state.gutter = {all.x0, before.body.y0, left, before.body.y1};
     state.ruler = {left, all.y0, before.body.x1, all.y0 + kRulerHeight};
     state.map = {left, all.y0 + kRulerHeight + 1, before.body.x1, all.y0 + kRulerHeight + 1 + kMap};
-    touch_notes(before, state.ruler);
+    touch_notes(session, note_flags(before, &state.ruler));
     touch_ruler(before, state.ruler);
     touch_map(before, state.map);
     touch_gutter(before, state.gutter);
@@ -373,7 +373,7 @@ void draw_timeline(const PanelContext& context) {
   draw_gutter(frame, state.gutter);
   if (!print) draw_map(frame, state.map);
   draw_ruler(frame, state.ruler);
-  draw_note_flags(frame, &state.ruler);
+  draw_note_flags(context, frame.trace(), note_flags(frame, &state.ruler));
   if (print) {
     draw_legend(context.fonts, context.palette, {all.x0, bottom + 6}, all.width(), swatches);
     draw_label(context, {left - 4, all.y0 + 3}, {1, 0},
@@ -405,7 +405,7 @@ void draw_timeline_strip(const PanelContext& context, const Document& document,
     draw_list().PopClipRect();
   }
   draw_playhead(frame);
-  draw_note_flags(frame, nullptr);
+  draw_note_flags(context, document.trace, note_flags(frame, nullptr));
   draw_gutter(frame, {box.x0, frame.body.y0, frame.body.x0, frame.body.y1});
   if (!ImGui::IsWindowHovered() || !frame.body.contains(ImGui::GetIO().MousePos)) return;
   if (const auto slice = frame.slice_under_mouse()) draw_slice_tooltip(frame, *slice);

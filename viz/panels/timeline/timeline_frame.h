@@ -135,17 +135,20 @@ void draw_failure_marks(const TimelineFrame& frame);
 // Return between which points the arrow of a message runs; none if an end's row is not laid out.
 std::optional<std::pair<ImVec2, ImVec2>> flow_ends(const TimelineFrame& frame,
                                                    const TraceFlow& flow);
-// The flag of a note stands in the ruler, or without one where the rows of its rank begin.
+// The flag of a note.
 struct NoteFlag {
   const Note* note;
-  float x;   // its moment
-  Box rows;  // of its rank, as far as they are in view
+  Box rows;  // of its rank, as far as they are in view, and a pixel wide at its moment
   Box box;
 };
-// Return the flags in view, in the order of time.
+// Return the flag that stands at `foot`, and points back where it would reach beyond `end`.
+NoteFlag note_flag(const Note& note, const Box& rows, float foot, float end);
+// Return the flags in view, in the order of time. They stand in the ruler, or without one where the rows of
+// a rank begin.
 std::vector<NoteFlag> note_flags(const TimelineFrame& frame, const Box* ruler);
 // Draw them with a line through each note's rank, and the texts of those under the mouse.
-void draw_note_flags(const TimelineFrame& frame, const Box* ruler);
+void draw_note_flags(const PanelContext& context, const Trace& trace,
+                     const std::vector<NoteFlag>& flags);
 // Draw what runs between ranks.
 void draw_flows(const TimelineFrame& frame);
 void draw_critical_path(const TimelineFrame& frame);
@@ -161,7 +164,8 @@ void draw_critical_path(const TimelineFrame& frame);
 void touch_body(const TimelineFrame& frame);
 void touch_strips(const TimelineFrame& frame);  // zooms and pans alone
 void touch_ruler(const TimelineFrame& frame, const Box& ruler);
-void touch_notes(const TimelineFrame& frame, const Box& ruler);  // before the ruler itself
+// Call it before that of what the flags stand in.
+void touch_notes(Session& session, const std::vector<NoteFlag>& flags);
 void touch_map(const TimelineFrame& frame, const Box& map);
 void touch_gutter(const TimelineFrame& frame, const Box& gutter);
 

@@ -203,13 +203,13 @@ void touch_ruler(const TimelineFrame& frame, const Box& ruler) {
   }
 }
 
-void touch_notes(const TimelineFrame& frame, const Box& ruler) {
-  for (const NoteFlag& flag : note_flags(frame, &ruler)) {
+void touch_notes(Session& session, const std::vector<NoteFlag>& flags) {
+  for (const NoteFlag& flag : flags) {
     ImGui::PushID(flag.note);
     const Touch touched = touch("note", flag.box);
     ImGui::PopID();
     if (touched.hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
-    if (touched.clicked) return frame.context.session.go_to(*flag.note);
+    if (touched.clicked) return session.go_to(*flag.note);
   }
 }
 

@@ -384,8 +384,15 @@ std::optional<std::pair<ImVec2, ImVec2>> flow_ends(const TimelineFrame& frame,
   return std::pair(from, to);
 }
 
+constexpr float kFlagHigh = 8;
+
+NoteFlag note_flag(const Note& note, const Box& rows, float foot, float end) {
+  constexpr float kWide = 9;
+  const float left = rows.x0 + kWide > end ? rows.x0 + 1 - kWide : rows.x0;
+  return {&note, rows, {left, foot - kFlagHigh, left + kWide, foot}};
+}
+
 std::vector<NoteFlag> note_flags(const TimelineFrame& frame, const Box* ruler) {
-  constexpr float kWide = 9, kHigh = 8;
   const Box& body = frame.body;
   std::vector<NoteFlag> flags;
   for (const Note& note : frame.document.notes) {
@@ -396,18 +403,19 @@ std::vector<NoteFlag> note_flags(const TimelineFrame& frame, const Box* ruler) {
     const float x = std::min(at, body.x1 - 1);
     const Box rows{x, std::clamp(frame.y_at(place->y), body.y0, body.y1), x + 1,
                    std::clamp(frame.y_at(place->y + place->height), body.y0, body.y1)};
-    const float foot = ruler != nullptr ? ruler->y1 - 1 : rows.y0 + kHigh;
-    const float left = x + kWide > body.x1 ? x + 1 - kWide : x;  // a flag at the end points back
-    flags.push_back({&note, x, rows, {left, foot - kHigh, left + kWide, foot}});
+    const float foot = ruler != nullptr ? ruler->y1 - 1 : rows.y0 + kFlagHigh;
+    flags.push_back(note_flag(note, rows, foot, body.x1));
   }
   return flags;
 }
 
-void draw_note_flags(const TimelineFrame& frame, const Box* ruler) {
+void draw_note_flags(const PanelContext& context, const Trace& trace,
+                     const std::vector<NoteFlag>& flags) {
   constexpr float kText = 320;
-  const Palette& palette = frame.context.palette;
+  const Palette& palette = context.palette;
   const bool hovered = ImGui::IsWindowHovered();
-  for (const auto& [note, x, rows, box] : note_flags(frame, ruler)) {
+  for (const auto& [note, rows, box] : flags) {
+    const float x = rows.x0;
     fill({x - 1, rows.y0, x + 2, rows.y1}, with_alpha(palette.panel, 0.7));
     fill(rows, palette.accent);
     fill({x, box.y0, x + 1, box.y1}, palette.accent);
@@ -416,8 +424,8 @@ void draw_note_flags(const TimelineFrame& frame, const Box* ruler) {
                                   palette.accent);
     if (!hovered || !box.contains(ImGui::GetIO().MousePos)) continue;
     ImGui::BeginTooltip();  // the tooltips of several notes are one
-    write(frame.context.fonts.text, palette.text, note->text, kText);
-    write(frame.context.fonts.small, palette.text_dim, place_of(frame.trace(), *note));
+    write(context.fonts.text, palette.text, note->text, kText);
+    write(context.fonts.small, palette.text_dim, place_of(trace, *note));
     ImGui::EndTooltip();
   }
 }
