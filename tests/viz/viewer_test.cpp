@@ -282,6 +282,18 @@ TEST(Viewer, NotesAreWrittenFoundAndDeleted) {
   EXPECT_EQ(session.playback.position(), 200 * kUnit);
   ASSERT_TRUE(session.writing);
   EXPECT_EQ(session.writing->text, "later");
+  person.type("((");  // the keys are the timeline's until the text is clicked
+  EXPECT_EQ(session.playback.position(), 200 * kUnit);
+  person.type("(");
+  EXPECT_EQ(session.playback.position(), 100 * kUnit);
+  EXPECT_EQ(session.writing, notes()[0]);
+  person.press(SpecialKey::right);
+  EXPECT_GT(session.playback.position(), 100 * kUnit);
+  EXPECT_EQ(session.writing, notes()[0]);
+  person.type(")!");
+  person.press(SpecialKey::end);
+  person.type(" too");
+  EXPECT_EQ(session.writing->text, "later too");
   person.click_on("Delete");
   EXPECT_EQ(notes(), (std::vector<Note>{{2, 100 * kUnit, "t: why? now"}}));
   EXPECT_FALSE(session.writing);

@@ -1,5 +1,5 @@
 // The note that is being written, and below it all notes on the recording. A click on one goes to its
-// moment, and its text can be changed.
+// moment, and its text can be changed; until the text is clicked, keys are those of the timeline.
 #include <fmt/format.h>
 #include <imgui.h>
 
@@ -56,11 +56,11 @@ void list_notes(const PanelContext& context, float width) {
   ImGui::EndTable();
   if (chosen == nullptr) return;
   session.go_to(*chosen);
-  session.writing = *chosen;
-  note_wants_focus = true;
 }
 
 }  // namespace
+
+void focus_note() { note_wants_focus = true; }
 
 void draw_notes(const PanelContext& context) {
   constexpr float kMargin = 20;
@@ -74,8 +74,7 @@ void draw_notes(const PanelContext& context) {
         "Note on " + place_of(document.trace, *session.writing));
   if (session.documents.size() > 1)
     write(context.fonts.small, context.palette.text_dim, title_of(document.trace), inner);
-  if (ImGui::IsWindowAppearing() || std::exchange(note_wants_focus, false))
-    ImGui::SetKeyboardFocusHere();
+  if (std::exchange(note_wants_focus, false)) ImGui::SetKeyboardFocusHere();
   const bool entered = ImGui::InputTextMultiline(
       "##note", &session.writing->text,
       {inner, 3 * ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().FramePadding.y},

@@ -121,6 +121,8 @@ void draw_toolbar(const PanelContext& context);
 // Draw the note that is being written, and the list of all, over everything else. Call this only while
 // Session::writing is set.
 void draw_notes(const PanelContext& context);
+// Put the text cursor into its text when it is next drawn.
+void focus_note();
 
 // Draw the table of every key.
 void draw_help(const PanelContext& context);

@@ -218,8 +218,8 @@ void Viewer::feed_keys(const FrameInput& input) {
       if (key.special == SpecialKey::escape || key.special == SpecialKey::enter) error_.clear();
     } else if (loading_ == nullptr) {
       if (text_frames_ > 0) return;
-      const bool has_field = files_ || (session_ && session_->sought.open);
-      const bool writes = (has_field && io.WantTextInput) || (session_ && session_->writing);
+      const bool has_field = files_ || (session_ && (session_->sought.open || session_->writing));
+      const bool writes = has_field && io.WantTextInput;
       Command* const command = command_of(key);
       if (writes && key.special != SpecialKey::escape) {
         // ImGui sees a press only after a frame in which the key was up.
@@ -234,6 +234,7 @@ void Viewer::feed_keys(const FrameInput& input) {
       } else if (command != nullptr) {
         command(*session_);
         if (command == commands::search) focus_search();
+        if (command == commands::write_note) focus_note();
         if (command == commands::search || command == commands::write_note)
           text_frames_ = kTextFrames;
       }

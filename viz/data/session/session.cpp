@@ -286,6 +286,7 @@ double Session::position_of(const Note& note) const {
 
 void Session::go_to(const Note& note) {
   const double position = position_of(note);
+  if (writing) writing = note;
   rank_map.shown = false;
   select_rank(note.rank);
   playback.pause();
@@ -294,7 +295,6 @@ void Session::go_to(const Note& note) {
     set_view(panned(view, position - (view.begin + view.end) / 2, length()));
 }
 
-void Session::write_note() {
 void Session::put(std::size_t d, const Note& note) {
   for (Document& each : documents)
     if (&each == &documents[d] ||
@@ -302,6 +302,7 @@ void Session::put(std::size_t d, const Note& note) {
       put_note(each.notes, note);
 }
 
+void Session::write_note() {
   const int rank = rank_now();
   if (rank >= document().trace.rank_count()) return;
   const std::int64_t now = document().axis.time_at(axis_mode, rank, playback.position());

@@ -186,7 +186,7 @@ class Session {
   void reveal(SliceId slice, bool zooms = false);
   void bring_into_view(SliceId slice);
   void select_rank(int rank);
-  // Select the note's rank, and move the playhead to its moment, in view.
+  // Select the note's rank, and move the playhead to its moment, in view. If one is written, write this one.
   void go_to(const Note& note);
   double position_of(const Note& note) const;  // on the axis
   // Put a note on document `d`, and on those that share its notes and reach as far.
