@@ -200,6 +200,29 @@ TEST_F(ScreenshotTest, ShowsNotes) {
   }
 }
 
+// The copied command names the files of ranks that were given, and their folder only where these are all that
+// it holds, of all ranks.
+TEST_F(ScreenshotTest, TheCommandOfSomeRanksNamesTheirFiles) {
+  record("tr/");
+  const auto copied = [&](const std::vector<std::string>& given) {
+    std::vector<std::string> paths;
+    for (const std::string& name : given) paths.push_back(path(name));
+    const viz::Session session = viz::open_session(files_in(paths), {}, nullptr);
+    const std::string command = viz::view_command(session);
+    std::string named;
+    for (const std::string& word : Strings(command.substr(command.find(" view ") + 6)))
+      if (word.starts_with("/")) named += word.substr(path("").size()) + " ";
+    return named;
+  };
+  EXPECT_EQ(copied({"tr"}), "tr ");
+  EXPECT_EQ(copied({"tr/rank0.json", "tr/rank1.json", "tr/rank2.json"}), "tr ");
+  EXPECT_EQ(copied({"tr/rank1.json", "tr/rank2.json"}), "tr/rank1.json tr/rank2.json ");
+  EXPECT_EQ(copied({"tr/rank2.json"}), "tr/rank2.json ");
+  record("tr/other.json");
+  EXPECT_EQ(copied({"tr/rank0.json", "tr/rank1.json", "tr/rank2.json"}),
+            "tr/rank0.json tr/rank1.json tr/rank2.json ");
+}
+
 // A folder's recordings are opened without the notes beside them.
 TEST_F(ScreenshotTest, OpensAFolderWithNotes) {
   std::filesystem::create_directory(path("runs"));
