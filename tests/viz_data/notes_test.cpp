@@ -241,6 +241,8 @@ TEST(Notes, AreInTheCommandOfTheViewByRecording) {
   EXPECT_NE(command().find(" b.json "), std::string::npos) << command();
   EXPECT_NE(command().find(" --note '1@6ns:it'"), std::string::npos) << command();
   EXPECT_EQ(command().find("one"), std::string::npos) << command();
+  session.documents[1].notes = {{1, 2001, "of a longer layer"}};  // which would be refused
+  EXPECT_EQ(command().find("--note"), std::string::npos) << command();
 }
 
 TEST(Notes, AreSavedOnlyWhenAsked) {
@@ -263,8 +265,6 @@ TEST(Notes, AreSavedOnlyWhenAsked) {
   EXPECT_NE(session.wishes.said.find("a.notes.json: no JSON"), std::string::npos);
 }
 
-}  // namespace notes_test
-}  // namespace ringscope::viz
 // A file that is opened twice has one list, so no saving undoes another.
 TEST(Notes, OfOneFileAreOneList) {
   TemporaryFolder folder;
@@ -293,3 +293,5 @@ TEST(Notes, OfOneFileAreOneList) {
   EXPECT_FALSE(share_notes(two_ranks(folder.path("a.json")), two_ranks(folder.path("b.json"))));
 }
 
+}  // namespace notes_test
+}  // namespace ringscope::viz

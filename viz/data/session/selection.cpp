@@ -300,8 +300,9 @@ std::vector<std::pair<std::string, std::string>> view_of(
   if (!session.order.folded.empty()) view.emplace_back("fold", joined(session.order.folded));
   for (std::size_t i = 0; i < recordings.size(); ++i)
     for (const Note& note : recordings[i]->notes)
-      view.emplace_back(
-          "note", (recordings.size() > 1 ? fmt::format("{}/", i + 1) : "") + words_of_note(note));
+      if (lies_within(recordings[i]->trace, note))  // it may have been another layer's
+        view.emplace_back(
+            "note", (recordings.size() > 1 ? fmt::format("{}/", i + 1) : "") + words_of_note(note));
   const std::string at = place(session.playback.position());
   // A whole number is the middle of a step.
   view.emplace_back("at", parse_number<int>(at) ? at + ".0" : at);
