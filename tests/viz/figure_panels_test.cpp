@@ -691,33 +691,6 @@ TEST(RankMap, AnotherDocumentAtTheSamePlaceIsNotTakenForTheFirst) {
   EXPECT_EQ(stage.session.selected_rank, 3);
 }
 
-TEST(Ink, ReadsOnEveryColour) {
-  const auto luminance = [](Color color) {
-    double sum = 0;
-    for (const auto& [shift, weight] : {std::pair(0, 0.2126), {8, 0.7152}, {16, 0.0722}}) {
-      const double c = (color >> shift & 255) / 255.0;
-      sum += weight * (c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4));
-    }
-    return sum;
-  };
-  const auto contrast = [&](Color a, Color b) {
-    const double one = luminance(a), two = luminance(b);
-    return (std::max(one, two) + 0.05) / (std::min(one, two) + 0.05);
-  };
-  EXPECT_NEAR(contrast(rgb(0, 0, 0), rgb(255, 255, 255)), 21, 1e-9);
-  for (const Theme theme : {Theme::dark, Theme::light}) {
-    for (const int ranks : {8, 16, 512})
-      for (int owner = 0; owner < ranks; ++owner) {
-        const Color ground = owner_color(theme, owner, ranks);
-        EXPECT_GE(contrast(ink_on(ground), ground), 4.5) << owner << " of " << ranks;
-      }
-    for (int kind = 0; kind < kLaneKinds; ++kind) {
-      const Color ground = palette_of(theme).of(static_cast<Lane>(kind));
-      EXPECT_GE(contrast(ink_on(ground), ground), 4.5) << kind;
-    }
-  }
-}
-
 // ---
 // The softmax state.
 

@@ -77,7 +77,7 @@ void draw_layers(const PanelContext& context) {
     const float right = std::min(std::max(x_of(end), x0 + 2), x1) - 1;
     const Box segment{x0, box.y0 + 2, std::max(right, x0), box.y1 - 2};
     const Color ground =
-        mix(palette.panel, pass == Pass::forward ? palette.accent : palette.of(Lane::send), 0.35);
+        mix(palette.panel, pass == Pass::forward ? palette.accent : palette.of(Lane::send), 0.28);
     fill(segment, ground);
     fill({x0, segment.at(0, 1 - exposed_share(layer)).y, segment.x1, segment.y1},
          mix(ground, palette.warning, 0.3));
