@@ -225,7 +225,8 @@ bool CommandFlags::has(const std::string& other) const {
   if (!given(name)) return false;
   const std::string values = other.substr(std::min(blank + 1, other.size()));
   if (values.empty() || values == types_.at(name)) return true;
-  const std::string value = command_->get_option(name)->results().back();
+  std::string value = command_->get_option(name)->results().back();
+  value.resize(std::min(value.find('@'), value.size()));  // "jitter@2" is jitter
   return ("|" + values + "|").find("|" + value + "|") != std::string::npos;
 }
 
