@@ -34,17 +34,6 @@ std::string words_of(const std::vector<ProfiledLayer>& layers, std::size_t which
 
 namespace {
 
-// Return one more than the highest step of a pass.
-int steps_of(const Trace& trace, Pass pass) {
-  if (!trace.is_ring) return 0;
-  int steps = 0;
-  for (const auto* store : {&trace.events, &trace.spans})
-    for (const std::vector<TraceEvent>& slices : *store)
-      for (const TraceEvent& slice : slices)
-        if (slice.pass == pass) steps = std::max(steps, slice.step + 1);
-  return steps;
-}
-
 // Of slices that begin at once, the longest contains the others, except those that take no time,
 // which come before it.
 bool comes_before(const TraceEvent& a, const TraceEvent& b) {
@@ -195,12 +184,6 @@ Trace trace_of_ranks(Recording recording, const std::vector<RecordedMessage>& me
 
 }  // namespace
 
-int step_count(const Trace& trace) {
-  return steps_of(trace, Pass::forward) + steps_of(trace, Pass::backward);
-}
-
-int forward_step_count(const Trace& trace) { return steps_of(trace, Pass::forward); }
-
 std::uint32_t NameTable::number_of(std::string_view text) {
   const auto found = numbers_.find(text);
   if (found != numbers_.end()) return found->second;
@@ -279,12 +262,15 @@ void measure_extent(Trace& trace) {
   std::int64_t begin = std::numeric_limits<std::int64_t>::max();
   std::int64_t end = std::numeric_limits<std::int64_t>::min();
   trace.slice_count = 0;
+  std::fill(std::begin(trace.steps), std::end(trace.steps), 0);
   for (const auto* store : {&trace.events, &trace.spans})
     for (const std::vector<TraceEvent>& slices : *store) {
       trace.slice_count += slices.size();
       for (const TraceEvent& slice : slices) {
         begin = std::min(begin, slice.begin_ns);
         end = std::max(end, slice.end_ns);
+        int& steps = trace.steps[static_cast<std::size_t>(slice.pass)];
+        steps = std::max(steps, slice.step + 1);
       }
     }
   trace.begin_ns = trace.slice_count > 0 ? begin : 0;

@@ -112,6 +112,7 @@ struct Trace : Recording {
   std::int64_t begin_ns = 0;         // of the earliest slice
   std::int64_t end_ns = 0;           // of the slice that ends last
   std::size_t slice_count = 0;
+  int steps[2] = {};     // by pass: one more than its slices' highest step
   bool is_part = false;  // a recording of ours, of whose slices some are cut off
   // Of a job's profiles: all layers, the index of the one that is shown, and what shows another one, or
   // throws InputError.
@@ -153,9 +154,11 @@ struct Trace : Recording {
 const KernelSpan* kernel_span(const Trace& trace, SliceId id);
 
 // Return the number of ring steps on the step axis: the forward steps, followed by the backward
-// ones. It is 0 for a trace that is not ours. Both functions look at every slice.
-int step_count(const Trace& trace);
-int forward_step_count(const Trace& trace);
+// ones. It is 0 for a trace that is not ours.
+inline int step_count(const Trace& trace) {
+  return trace.is_ring ? trace.steps[0] + trace.steps[1] : 0;
+}
+inline int forward_step_count(const Trace& trace) { return trace.is_ring ? trace.steps[0] : 0; }
 
 // Return total + more, for both >= 0, or the largest number if the sum does not fit.
 inline std::int64_t saturating_sum(std::int64_t total, std::int64_t more) {
@@ -186,7 +189,7 @@ inline constexpr std::size_t kMaxRows = 1000;
 std::optional<std::int64_t> append_lane(Trace& trace, std::int64_t tid, std::string name,
                                         std::size_t first, std::size_t count, bool is_span = false);
 
-// Set begin_ns, end_ns and slice_count from the rows.
+// Set begin_ns, end_ns, slice_count and steps from the rows.
 void measure_extent(Trace& trace);
 
 // Return the recording as a trace called `path`. Sends are joined to receives by `messages`. Throw

@@ -18,7 +18,7 @@ namespace {
 
 std::vector<std::string> findings_of(const Trace& trace) {
   const Explanation why = explanation_of(trace);
-  return texts_of(findings(trace, why, idle_of(trace, why)));
+  return texts_of(findings(trace, why, idle_of(trace, why), balance_of(trace)));
 }
 
 bool says(const std::vector<std::string>& sentences, const std::string& part) {
@@ -131,7 +131,7 @@ TEST(Findings, ASlowRankIsWhatTheOthersIdleFor) {
                          static_cast<double>(idle.wall_ns);
     EXPECT_GE(rank == 2 ? 0.52 - share : share, 0.5) << rank;
   }
-  const std::vector<Finding> said = findings(trace, why, idle);
+  const std::vector<Finding> said = findings(trace, why, idle, balance_of(trace));
   ASSERT_FALSE(said.empty());
   EXPECT_TRUE(said[0].text.starts_with("Rank 2 is slow, which costs")) << said[0].text;
   EXPECT_NE(said[0].text.find(" % of the wall time)"), std::string::npos) << said[0].text;

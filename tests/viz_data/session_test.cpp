@@ -669,7 +669,7 @@ TEST(Document, HoldsWhatIsWorkedOut) {
   EXPECT_EQ(document.path().compute_ns + document.path().link_ns + document.path().overhead_ns,
             trace.wall_ns());
   EXPECT_EQ(document.links.links.size(), 3u);
-  EXPECT_EQ(document.findings, findings(trace, document.why, document.idle));
+  EXPECT_EQ(document.findings, findings(trace, document.why, document.idle, document.balance));
   EXPECT_FALSE(document.findings.empty());
   const std::uint32_t row = trace.row_of(1, Lane::compute);
   EXPECT_EQ(document.index.row(row).begins.size(), trace.slices(row).size());

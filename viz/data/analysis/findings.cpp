@@ -91,8 +91,9 @@ std::string words_of_training(const Trace& trace) {
 
 class Findings {
  public:
-  Findings(const Trace& trace, const Explanation& why, const IdleReport& idle)
-      : trace_(trace), why_(why), idle_(idle), balance_(balance_of(trace)) {
+  Findings(const Trace& trace, const Explanation& why, const IdleReport& idle,
+           const WorkTable& balance)
+      : trace_(trace), why_(why), idle_(idle), balance_(balance) {
     for (int rank = 0; rank < balance_.ranks; ++rank)
       if (balance_.figure_of(rank, &WorkCell::pairs) != nullptr)
         pairs_.emplace_back(balance_.pairs_of(rank, balance_.steps), rank);
@@ -257,7 +258,7 @@ class Findings {
   const Trace& trace_;
   const Explanation& why_;
   const IdleReport& idle_;
-  WorkTable balance_;
+  const WorkTable& balance_;
   // Pairs of both passes and the rank, of those that are known; empty for a table too large to show.
   std::vector<std::pair<double, int>> pairs_;
   double better_ceiling_ = 0;
@@ -267,9 +268,10 @@ class Findings {
 
 }  // namespace
 
-std::vector<Finding> findings(const Trace& trace, const Explanation& why, const IdleReport& idle) {
+std::vector<Finding> findings(const Trace& trace, const Explanation& why, const IdleReport& idle,
+                              const WorkTable& balance) {
   if (!trace.is_ring) return {};
-  if (trace.info.is_whole()) return Findings(trace, why, idle).all();
+  if (trace.info.is_whole()) return Findings(trace, why, idle, balance).all();
   // Half a run says little about balance and idle times.
   const std::vector<SliceId> waits = unfinished_waits(trace);
   std::vector<Finding> said;

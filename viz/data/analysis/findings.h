@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/tools/explain/explain.h"
+#include "viz/data/analysis/balance.h"
 #include "viz/data/trace/trace.h"
 
 namespace ringscope::viz {
@@ -85,7 +86,8 @@ struct Finding {
 
 // Return the findings, the most important first: causes, who waits and for whom, how even the work
 // is. For a failed run they say how it ended.
-std::vector<Finding> findings(const Trace& trace, const Explanation& why, const IdleReport& idle);
+std::vector<Finding> findings(const Trace& trace, const Explanation& why, const IdleReport& idle,
+                              const WorkTable& balance);
 
 // ---
 // How a recorded run failed: who waited for what never came, when each rank was last heard of, and

@@ -64,7 +64,7 @@ inline Document make_document(Trace trace) {
   document.idle = idle_of(made, document.why);
   document.links = LinkHistory(made);
   document.unfinished = unfinished_waits(made);
-  document.findings = findings(made, document.why, document.idle);
+  document.findings = findings(made, document.why, document.idle, document.balance);
   return document;
 }
 
