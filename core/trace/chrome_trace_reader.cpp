@@ -75,7 +75,7 @@ constexpr std::string_view kMemberTexts[] = {
 #undef RINGSCOPE_MEMBER_TEXT
 };
 
-// Takes an event from a text that is just as our writer writes it, in a fifth of the time of reading JSON:
+// Takes an event from a text that is just as our writer writes it, in a quarter of the time of reading JSON:
 // each member in its place, numbers without signs and exponents. Any other text, whatever it is, does not fit
 // and is left to JsonReader.
 class WrittenEvent {
