@@ -20,10 +20,11 @@ struct RowRule {
   Mistake mistake;
   std::string how;
   std::optional<double> scale = {};
-  std::shared_ptr<double> softcap = {};                       // 0: none
-  bool lacks_slope = false;                                   // dS is not multiplied by the cap's
-  std::function<Index(Index query)> position = {};            // where a query stands
-  std::function<double(int rank, int owner)> blocks = {};     // how often a block counts
+  std::shared_ptr<double> softcap = {};                    // 0: none
+  bool lacks_slope = false;                                // dS is not multiplied by the cap's
+  bool clips = false;                                      // scores beyond the cap become the cap
+  std::function<Index(Index query)> position = {};         // where a query stands
+  std::function<double(int rank, int owner)> blocks = {};  // how often a block counts
   std::function<double(double blocks_with_keys)> sinks = {};  // how often the sink counts
   std::function<Index(Index position)> sink_value = {};       // the key whose value it takes
   std::function<double(Index kv_head, Index key, Index x)> value = {};
@@ -59,7 +60,9 @@ class Shapes {
         weights[j] = rule.blocks ? rule.blocks(rank, owner) : 1;
         if (weights[j] == 0) continue;
         scores[j] = scale * dot_of(q, key_of(j), d);
-        if (cap > 0) scores[j] = cap * std::tanh(scores[j] / cap);
+        if (cap > 0)
+          scores[j] =
+              rule.clips ? std::clamp(scores[j], -cap, cap) : cap * std::tanh(scores[j] / cap);
         met.insert(owner);
       }
     });
@@ -90,7 +93,11 @@ class Shapes {
       if (weights[j] == 0) continue;
       double dp = 0;
       for (Index x = 0; x < d_v; ++x) dp += dout[x] * value_of(j, x);
-      const double slope = cap > 0 && !rule.lacks_slope ? 1 - std::pow(scores[j] / cap, 2) : 1;
+      double slope = 1;
+      if (cap > 0 && rule.clips)
+        slope = std::abs(scores[j]) < cap;
+      else if (cap > 0 && !rule.lacks_slope)
+        slope = 1 - std::pow(scores[j] / cap, 2);
       add_to(*guess.dq, scale * slope * weights[j] / sum * (dp - delta), key_of(j));
     }
     return guess;
@@ -128,6 +135,7 @@ class Shapes {
     add(Mistake::softcap, "the scores are not capped").softcap = std::make_shared<double>(0);
     add(Mistake::softcap, "dS lacks the slope of the cap, 1 - tanh(score / cap)^2").lacks_slope =
         true;
+    add(Mistake::softcap, "the scores are cut off at the cap, without tanh").clips = true;
     for (double cap = kLeastCap; cap <= kMostCap; cap *= 2) {
       RowRule& rule = add(Mistake::softcap, "the scores have another cap,");
       rule.softcap = std::make_shared<double>(cap);

@@ -2,6 +2,7 @@
 // keys: right ones are right, and the mistakes that only these know are named, by numbers of naive attention.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -80,7 +81,7 @@ TEST(CheckShapes, NamesWhatBecameOfTheSink) {
   made.expect_named(mine, "sink-in-values");
 }
 
-// A cap that is missing, is another one, or lacks its slope in the backward pass alone.
+// A cap that is missing, is another one, cuts scores off, or lacks its slope in the backward pass alone.
 TEST(CheckShapes, NamesWhatIsWrongWithASoftcap) {
   Made made;
   made.problem.softcap = 1.5;
@@ -90,23 +91,35 @@ TEST(CheckShapes, NamesWhatIsWrongWithASoftcap) {
   other.problem.softcap = 2.2;
   made.expect_named(other.answer(), "softcap");
 
-  NaiveResult<double> mine = made.answer();
+  NaiveResult<double> mine = made.answer(), cut = mine;
   const AttentionShape& s = made.shape;
   std::ranges::fill(mine.dq, 0.0);
-  for (Index row = 0; row < s.batch * s.num_heads * s.queries(); ++row)
+  std::ranges::fill(cut.out, 0.0);
+  for (Index row = 0; row < s.batch * s.num_heads * s.queries(); ++row) {
+    double sum = std::exp(made.problem.sink_logits[row / s.queries() % s.num_heads]);
     for (Index j = 0; j <= s.first_query() + row % s.queries(); ++j) {
       const Index key = row / s.queries() / s.group_size() * s.seqlen + j;
       double score = 0, by_out = 0;
       for (Index x = 0; x < s.head_dim; ++x)
         score += 0.4 * made.inputs.q[row * s.head_dim + x] * made.inputs.k[key * s.head_dim + x];
-      for (Index x = 0; x < s.value_dim(); ++x)
-        by_out += made.inputs.dout[row * s.value_dim() + x] *
-                  (made.inputs.v[key * s.value_dim() + x] - mine.out[row * s.value_dim() + x]);
+      const double cut_weight = std::exp(std::clamp(score, -1.5, 1.5));
+      sum += cut_weight;
+      for (Index x = 0; x < s.value_dim(); ++x) {
+        const double value = made.inputs.v[key * s.value_dim() + x];
+        by_out +=
+            made.inputs.dout[row * s.value_dim() + x] * (value - mine.out[row * s.value_dim() + x]);
+        cut.out[row * s.value_dim() + x] += cut_weight * value;
+      }
       const double weight = std::exp(1.5 * std::tanh(score / 1.5) - mine.lse[row]);
       for (Index x = 0; x < s.head_dim; ++x)
         mine.dq[row * s.head_dim + x] +=
             0.4 * weight * by_out * made.inputs.k[key * s.head_dim + x];
     }
+    cut.lse[row] = std::log(sum);
+    for (Index x = 0; x < s.value_dim(); ++x) cut.out[row * s.value_dim() + x] /= sum;
+  }
+  made.expect_named(cut, "softcap");
+  EXPECT_NE(made.checked(cut).suspects.at(0).how.find("cut off"), std::string::npos);
   const CheckVerdict verdict = made.checked(mine, false);
   ASSERT_FALSE(verdict.suspects.empty());
   EXPECT_NE(verdict.suspects[0].how.find("slope"), std::string::npos) << verdict.suspects[0].how;
