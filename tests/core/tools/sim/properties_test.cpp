@@ -6,7 +6,7 @@
 #include <numeric>
 #include <tuple>
 
-#include "core/tools/sim/machine.h"
+#include "core/tools/sim/scenario.h"
 #include "core/trace/summary.h"
 #include "tests/core/ring/ring_case.h"
 #include "tests/core/ring/run_invariants.h"
@@ -34,15 +34,19 @@ void for_cases(F&& f) {
 TEST(Properties, ARankComputesOrWaitsAllItsTime) {
   for_cases([](const RandomCase& made, RandomCases&) {
     const Simulation simulation = simulated(made);
-    double last = 0;
+    double last = 0, ends = 0;
     for (const SimulatedRank& rank : simulation.ranks) {
       EXPECT_NEAR(rank.compute_s + rank.wait_s, rank.end_s, kRounding * simulation.wall_s());
       EXPECT_LE(rank.exposed_s, rank.wait_s + kRounding * simulation.wall_s());
       EXPECT_GE(rank.exposed_s, 0);
       EXPECT_LE(rank.compute_s, simulation.wall_s() * (1 + kRounding));
       last = std::max(last, rank.end_s);
+      ends += rank.end_s;
     }
     EXPECT_NEAR(last, simulation.wall_s(), kRounding * last);
+    const Figures mean_rank = figures_of(simulation);
+    EXPECT_NEAR(mean_rank.compute_s + mean_rank.wait_s, ends / made.job.world_size,
+                kRounding * last);
   });
 }
 
