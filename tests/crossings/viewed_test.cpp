@@ -2,7 +2,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <numeric>
+#include <set>
+#include <utility>
 
 #include "core/tools/sim/recording.h"
 #include "core/trace/summary.h"
@@ -141,6 +144,38 @@ TEST(Viewed, APredictionIsTheSimulationOfItsSettings) {
   }
   EXPECT_GT(refused, 0);
   EXPECT_GT(compared, drawn_runs() / 2);
+}
+
+// A real rank or link that is slow by the fit is so only if `explain` names it.
+TEST(Viewed, WhatIfKnowsOnlyTheSlowThatExplainNames) {
+  DrawnRuns runs(14);
+  int slow = 0, named = 0;
+  for (int i = 0; i < drawn_runs(); ++i) {
+    const Scenario drawn = runs.next();
+    const int ranks = drawn.job.world_size, odd = runs.below(ranks);
+    Recording recording = record(drawn, ranks).recording;
+    recording.info.backend = "cpu";
+    recording.info.machine.reset();
+    for (TraceEvent& e : recording.events[static_cast<std::size_t>(odd)])
+      if (e.lane == Lane::compute) e.cpu_ns = 3 * e.duration_ns() / 2;
+    const Trace trace = to_trace(std::move(recording), "real");
+    const RunRates rates = rates_of_run(trace);
+    if (!rates.refusal.empty()) continue;
+    SCOPED_TRACE(text_of(drawn));
+    std::set<std::pair<int, int>> called;
+    for (const Diagnosis& finding : explain(trace).findings)
+      called.insert(finding.alike.begin(), finding.alike.end());
+    named += called.contains({odd, -1});
+    if (const Straggler one = slowest_of(rates.scenario); one.speed < 1) {
+      ++slow;
+      EXPECT_TRUE(called.contains({one.rank, -1})) << "rank " << one.rank;
+    }
+    for (int from = 0; from < std::ssize(rates.link_slowness); ++from)
+      if (rates.link_slowness[static_cast<std::size_t>(from)] > 1)
+        EXPECT_TRUE(called.contains({from, (from + 1) % ranks})) << "link from " << from;
+  }
+  EXPECT_GT(named, 0);
+  EXPECT_GE(slow, named);
 }
 
 TEST(Viewed, ADifferenceAddsUpToThatOfTheSimulations) {

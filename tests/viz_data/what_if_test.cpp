@@ -490,6 +490,25 @@ TEST(RunRates, RanksThatShareCoresAreRatedByProcessorTime) {
   EXPECT_NEAR(own.scenario.rates.forward_flops, 1e9, 1);
 }
 
+// Four ranks to a core wait long for their turns, which makes none of them slow. One that sleeps is.
+TEST(RunRates, WaitingForACoreMakesNoRankSlow) {
+  constexpr std::int64_t kMs = 1'000'000;
+  for (const std::int64_t pause : {25, 60}) {
+    HandMade made(8, "zigzag", "causal", "ring", 128);
+    made.recording().info.machine.emplace().cores = 2;
+    for (int rank = 0; rank < 8; ++rank)
+      for (int step = 0; step < 8; ++step) {
+        const std::int64_t begin = (8 + (rank == 5 ? pause : 12)) * kMs * step;
+        made.compute(rank, step, begin, begin + 8 * kMs, 250);
+        made.recording().events[rank].back().cpu_ns = 2 * kMs;
+      }
+    const Scenario scenario = rates_of_run(made.trace()).scenario;
+    EXPECT_EQ(scenario.cores, 2);
+    ASSERT_EQ(scenario.stragglers.size(), pause == 25 ? 0u : 1u);
+    if (pause > 25) EXPECT_EQ(scenario.stragglers[0].rank, 5);
+  }
+}
+
 // Slices too short to be interrupted look whole; but the machine has one core for all of these.
 TEST(RunRates, RanksThatTakeTurnsShareACore) {
   HandMade made(3, "zigzag", "causal", "ring", 48);

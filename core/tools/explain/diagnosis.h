@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ringscope {
@@ -37,6 +38,8 @@ struct Diagnosis {
   double confidence = 0;      // 0 to 1
   std::string evidence = {};  // sentences that say what was seen
   bool by_others = false;     // jitter: other programs had the processors
+  // A slow rank or link: all that are about as slow, links by both ends and ranks as {rank, -1}.
+  std::vector<std::pair<int, int>> alike = {};
 };
 
 // What a rank idles for, in seconds: how much less it would idle if a cause were gone along with

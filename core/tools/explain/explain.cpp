@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "core/base/error.h"
@@ -75,15 +76,43 @@ class Explainer : private FittedRun {
     return result;
   }
 
+  // Return the machine, on which a real rank or link is slow only if that is a finding. A simulated one
+  // is as slow as it was given to be.
+  MachineFit machine_as_explained() {
+    if (run_.is_simulated() || n_ > kMostExplainedRanks) return machine();
+    std::set<std::pair<int, int>> slow;
+    for (const Diagnosis& finding : explain().findings)
+      slow.insert(finding.alike.begin(), finding.alike.end());
+    const auto is_slow = [&](int rank) { return slow.contains({rank, -1}); };
+    const bool any = std::any_of(slow.begin(), slow.end(),
+                                 [](const auto& suspect) { return suspect.second < 0; });
+    for (int rank = 0; rank < n_; ++rank) {
+      if (is_slow(rank)) continue;
+      // Behind a slow rank, one that takes more processor time costs nothing, but is slow.
+      if (!any) slowness_[rank] = std::min(slowness_[rank], 1.0);
+      late_extra_[rank] = 0;
+    }
+    for_steps([&](std::size_t i, const RankStep& step) {
+      if (!is_slow(step.rank)) fits_[i].extra = 0;
+    });
+    for (FittedLink& link : links_)
+      if (!slow.contains({link.from, link.to})) link.slowness = 1;
+    return machine();
+  }
+
  private:
+  bool is_found(const Diagnosis& finding) const {
+    return scale_ * finding.saved_s >= kLeastShare * run_.wall_s && run_.wall_s > 0;
+  }
+
   // Return the findings that cost enough, the most important first. Of what is slow for the same cause,
   // the slowest comes first: while it is there, the others cost nothing.
   std::vector<Diagnosis> ranked() {
     std::vector<std::pair<double, Diagnosis>> weighted;
     for (Diagnosis& finding : findings_) {
+      if (!is_found(finding)) continue;
       finding.saved_s *= scale_;
-      finding.share = run_.wall_s > 0 ? finding.saved_s / run_.wall_s : 0;
-      if (finding.share < kLeastShare) continue;
+      finding.share = finding.saved_s / run_.wall_s;
       const bool same = !weighted.empty() && weighted.back().second.cause == finding.cause;
       weighted.emplace_back(
           same ? std::min(weighted.back().first, finding.saved_s) : finding.saved_s,
@@ -172,6 +201,7 @@ class Explainer : private FittedRun {
   // A slow rank or link: how slow it is, its name among several, and how it is made as fast as most.
   struct Suspect {
     double slowness;
+    std::pair<int, int> ends;  // as in Diagnosis::alike
     std::string name;
     std::function<void(Durations&)> mend;
     Diagnosis finding;
@@ -187,8 +217,10 @@ class Explainer : private FittedRun {
       Diagnosis finding = slow[i].finding;
       std::vector<std::string> names;
       for (const double most = slow[i].slowness;
-           i < slow.size() && most <= kAlike * slow[i].slowness; names.push_back(slow[i++].name))
+           i < slow.size() && most <= kAlike * slow[i].slowness; names.push_back(slow[i++].name)) {
         slow[i].mend(times), slow[i].mend(healthy_);
+        finding.alike.push_back(slow[i].ends);
+      }
       if (names.size() > 1)
         finding.evidence +=
             fmt::format(fmt::runtime(names.size() == 2 ? one : several), others_of(names));
@@ -197,8 +229,12 @@ class Explainer : private FittedRun {
       before -= saved;
       // What costs far more than something slower is no cause of its own: both hold the run up together.
       for (; findings_.size() > first + 1 && saved > 10 * findings_.rbegin()[1].saved_s;
-           findings_.pop_back())
-        saved += findings_.rbegin()[1].saved_s;
+           findings_.pop_back()) {
+        Diagnosis& slower = findings_.rbegin()[1];
+        saved += slower.saved_s;
+        const auto& alike = findings_.back().alike;
+        slower.alike.insert(slower.alike.end(), alike.begin(), alike.end());
+      }
       findings_.back().saved_s = saved;
     }
   }
@@ -214,6 +250,7 @@ class Explainer : private FittedRun {
       const double factor = slowness_[rank], loss = loss_[rank];
       if (!(factor > 1 || loss > 0)) continue;
       slow.push_back({std::max(factor, 1.0) + loss / std::max(mean, 1e-12),
+                      {rank, -1},
                       fmt::format("{}", rank),
                       [=, this](Durations& times) { speed_up(times, rank); },
                       {.cause = Cause::slow_rank, .rank = rank}});
@@ -259,6 +296,7 @@ class Explainer : private FittedRun {
             if (std::pair(link.from, link.to) == both) times.hops[hop] /= link.slowness;
       };
       slow.push_back({factor,
+                      ends,
                       fmt::format("{} to {}", from, to),
                       mend,
                       {.cause = Cause::slow_link, .from = from, .to = to}});
@@ -525,6 +563,16 @@ class Explainer : private FittedRun {
 };
 
 }  // namespace
+
+MachineFit fitted_machine(const Recording& recording) {
+  MachineFit fit = Explainer(recording).machine_as_explained();
+  if (recording.info.backend == "sim") fit.scenario.granularity = recorded_tile(recording.info);
+  const bool backward = fit.scenario.job.backward;
+  fit.scenario.job = recorded_job(recording.info);
+  fit.scenario.job.backward = backward;
+  return fit;
+}
+
 Explanation explain(const Recording& recording) {
   const auto& events = recording.events;
   const int alone = only_rank_of(recording);

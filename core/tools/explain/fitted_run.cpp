@@ -36,9 +36,10 @@ constexpr double kWholly = 0.999;
 constexpr double kBusyCores = 0.4;
 // Of a pass: chance below a third of a finding's least share is none (0.0003 to 0.03).
 constexpr double kLeastJitter = kLeastShare / 3;
-// Seconds for which a scheduler may keep a thread from its core at a time: Linux gives each of a few
-// threads on a core 3 to 8 ms in turn, and a second one on it doubles that (0.016 to 0.03).
-constexpr double kTaken = 0.02;
+// Seconds for which a scheduler may keep a thread from its core at a time, for each thread on it but two
+// at the least: Linux gives each of a few 3 to 8 ms in turn, and other programs have theirs
+// (0.008 to 0.0125).
+constexpr double kTaken = 0.01;
 // A rank that sleeps on purpose does so for as long each time, but for what its timer adds
 // (0.05 to 0.6).
 constexpr double kAlikeLoss = 0.2;
@@ -133,7 +134,7 @@ void FittedRun::find_sharing() {
   for (std::size_t rank = 0; rank < cpu.size(); ++rank)
     if (lasted[rank] > 0) shares.push_back(cpu[rank] / lasted[rank]);
   const double usual = median_of(shares);
-  if (usual > 0 && !simulated && !run_.is_profile()) taken_ = kTaken;
+  if (usual > 0 && !simulated && !run_.is_profile()) taken_ = 2 * kTaken;
   for (int rank = 0; rank < n_ && taken_ > 0; ++rank) {
     const double own = cpu[rank] / usual, time = lasted[rank];
     if (own < 0.5 * time && time - own > taken_ * count[rank]) sleepers_.insert(rank);
@@ -149,6 +150,7 @@ void FittedRun::find_sharing() {
   if (share >= 1 || (!simulated && usual < kBusyCores * share)) return;
   cores_ = cores;
   given_ = simulated ? 1 : std::min(1.0, usual / share);
+  if (taken_ > 0) taken_ = kTaken * std::max(2.0, 1 / share);
   for (std::size_t i = 0; i < fits_.size(); ++i) {
     const RankStep& step = run_.steps[i];
     if (!step.known) continue;
@@ -396,15 +398,6 @@ void FittedRun::fit_links(const std::vector<std::size_t>& hops) {
 
 // ---
 // What the run says of its machine, in the terms of a simulation.
-
-MachineFit fitted_machine(const Recording& recording) {
-  MachineFit fit = FittedRun(recording).machine();
-  if (recording.info.backend == "sim") fit.scenario.granularity = recorded_tile(recording.info);
-  const bool backward = fit.scenario.job.backward;
-  fit.scenario.job = recorded_job(recording.info);
-  fit.scenario.job.backward = backward;
-  return fit;
-}
 
 MachineFit FittedRun::machine() const {
   MachineFit fit;

@@ -23,8 +23,8 @@ struct MachineFit {
   bool interrupted = false;  // ranks lost their cores to others while they computed
 };
 
-// Return what an ended run tells of its machine. Throw InputError for a job or a recording that means
-// nothing here.
+// Return what an ended run tells of its machine, on which a real rank or link is slow only if explain()
+// names it. Throw InputError for a job or a recording that means nothing here.
 MachineFit fitted_machine(const Recording& recording);
 
 // ---
