@@ -39,6 +39,9 @@ TEST(Explained, WallTimeAndLossesAreThoseOfTheSimulation) {
       const RankLosses& losses = why.ranks[rank];
       const double lost =
           std::accumulate(losses.by_cause.begin(), losses.by_cause.end(), losses.hops);
+      for (std::size_t cause = 0; cause < kCauseCount; ++cause)
+        if (losses.by_cause[cause] > 0)
+          ASSERT_GT(saved_by(why, static_cast<Cause>(cause)), 0) << "rank " << rank;
       const double idle = wall - summary.ranks[rank].compute_s;
       ASSERT_LE(lost, idle + 0.01 * wall + rounding) << "rank " << rank;
       ASSERT_NEAR(summary.ranks[rank].compute_s, run.simulation.ranks[rank].compute_s,

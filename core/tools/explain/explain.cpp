@@ -64,7 +64,12 @@ class Explainer : private FittedRun {
       (this->*look)();
       if (findings_.size() == known) continue;
       const auto cause = static_cast<std::size_t>(findings_.back().cause);
-      charge(healthy_, [cause](RankLosses& rank) -> double& { return rank.by_cause[cause]; });
+      // What is no finding is charged with nothing.
+      if (std::none_of(findings_.begin() + static_cast<std::ptrdiff_t>(known), findings_.end(),
+                       [&](const Diagnosis& finding) { return is_found(finding); }))
+        idle_ = idle_of(healthy_);
+      else
+        charge(healthy_, [cause](RankLosses& rank) -> double& { return rank.by_cause[cause]; });
     }
     result.findings = ranked();
     Durations without_hops = healthy_;
