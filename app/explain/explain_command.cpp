@@ -41,9 +41,9 @@ std::string text_of(const Explanation& why) {
     text += fmt::format("{}. {}\n", ++number, sentence_of(finding));
   if (why.findings.empty() && why.wall_s > 0)
     text += "Nothing that can be mended costs 1 % of it.\n";
-  if (why.wall_s > 0 && why.exposed_s >= kLeastShare * why.wall_s)
+  if (why.wall_s > 0 && why.transfers_s >= kLeastShare * why.wall_s)
     text += fmt::format(
-        "Without all that, {} would still be lost to {}\n", seconds_text(why.exposed_s),
+        "Without all that, {} would still be lost to {}\n", seconds_text(why.transfers_s),
         why.gathers
             ? "the gather of keys and values, during which too little is attended, or nothing. A "
               "ring would hide it."
@@ -63,8 +63,9 @@ Fields fields_of(const Explanation& why) {
                                        {"confidence", finding.confidence},
                                        {"evidence", finding.evidence}});
   }
-  Fields fields{
-      {"wall_ms", 1e3 * why.wall_s}, {"findings", findings}, {"exposed_ms", 1e3 * why.exposed_s}};
+  Fields fields{{"wall_ms", 1e3 * why.wall_s},
+                {"findings", findings},
+                {"transfers_ms", 1e3 * why.transfers_s}};
   if (!why.notes.empty()) fields.emplace_back("notes", why.notes);
   return fields;
 }

@@ -54,9 +54,10 @@ struct Explanation {
   double wall_s = 0;
   // The most important first. Each saves at least kLeastShare of the wall time, except a fault.
   std::vector<Diagnosis> findings;
-  // Time for which no computation hides the blocks' way, although nothing is wrong with any link; and
-  // whether the scheme itself has them gathered before they are attended.
-  double exposed_s = 0;
+  // Wall time without all causes that the blocks' way still costs, although nothing is wrong with any
+  // link; and whether the scheme itself has them gathered before they are attended. RankSummary's
+  // exposed time is another: of the run as it was, by rank.
+  double transfers_s = 0;
   bool gathers = false;
   std::vector<RankLosses> ranks;        // empty for a run that failed
   std::vector<std::string> notes = {};  // what was inferred of others' files

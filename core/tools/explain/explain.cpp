@@ -75,7 +75,7 @@ class Explainer : private FittedRun {
     Durations without_hops = healthy_;
     ranges::fill(without_hops.hops, 0.0);
     const double with_hops = wall_of(healthy_);
-    result.exposed_s = scale_ * std::max(0.0, with_hops - wall_of(without_hops));
+    result.transfers_s = scale_ * std::max(0.0, with_hops - wall_of(without_hops));
     charge(without_hops, [](RankLosses& rank) -> double& { return rank.hops; });
     result.ranks = std::move(losses_);
     return result;

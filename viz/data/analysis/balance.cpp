@@ -99,7 +99,7 @@ int telling_metric(const WorkTable& table, const Explanation& why) {
   const Cause cause = why.findings.empty() ? Cause::slow_rank : why.findings[0].cause;
   // All ranks may wait alike for links.
   if (cause == Cause::slow_link || cause == Cause::late_start ||
-      (why.findings.empty() && why.exposed_s > kVisible * why.wall_s))
+      (why.findings.empty() && why.transfers_s > kVisible * why.wall_s))
     return kWaiting;
   const int preferred = cause == Cause::imbalance ? kTime : kPace;
   int widest = preferred;

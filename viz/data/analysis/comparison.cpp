@@ -241,7 +241,7 @@ void find_parts(const Document& from, const Document& to, Difference& made) {
     if (from.why.ranks.empty() || to.why.ranks.empty()) break;  // not explained
     for (std::size_t cause = 0; cause < kCauseCount; ++cause)
       changes[cause] += sign * lost_to(*document, static_cast<Cause>(cause));
-    changes[kCauseCount] += sign * document->why.exposed_s;
+    changes[kCauseCount] += sign * document->why.transfers_s;
   }
   double rest = made.to_s - made.from_s;
   constexpr double kLeast = 0.005;  // of the longer run

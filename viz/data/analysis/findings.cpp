@@ -179,7 +179,7 @@ class Findings {
             found.by_others ? "" : settings_without(found));
       }
     }
-    if (why_.ranks.empty() || why_.exposed_s < 0.05 * why_.wall_s ||
+    if (why_.ranks.empty() || why_.transfers_s < 0.05 * why_.wall_s ||
         said > (said_imbalance_ ? 1 : 0))
       return;
     const Travel travel = travel_of(trace_.info);

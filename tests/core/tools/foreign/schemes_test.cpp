@@ -169,10 +169,10 @@ TEST(Schemes, ExplainsGatheredKeysAndValues) {
   };
   const Explanation plain = explained({});
   EXPECT_TRUE(plain.findings.empty()) << headline_of(plain.findings[0]);
-  EXPECT_NEAR(plain.exposed_s, 200e-6, 10e-6);
+  EXPECT_NEAR(plain.transfers_s, 200e-6, 10e-6);
   const Explanation beside = explained({.kernels = 4, .beside = true});
   EXPECT_TRUE(beside.findings.empty()) << headline_of(beside.findings[0]);
-  EXPECT_LT(beside.exposed_s, 10e-6);
+  EXPECT_LT(beside.transfers_s, 10e-6);
   const Explanation slow = explained({.kernels = 4, .beside = true, .times = {400, 400, 600, 400}});
   EXPECT_EQ(slow.findings.at(0).cause, Cause::slow_rank);
   EXPECT_EQ(slow.findings.at(0).rank, 2);
@@ -192,7 +192,7 @@ TEST(Schemes, ExplainsGatheredKeysAndValues) {
     EXPECT_EQ(even.recording.value().info.mask, keys == 256 ? "full" : "causal") << notes_of(even);
   }
   // PyTorch gathers in the backward pass too, and sends gradients around.
-  EXPECT_TRUE(explained({.kernels = 4, .beside = true, .backward = true}).exposed_s > 0);
+  EXPECT_TRUE(explained({.kernels = 4, .beside = true, .backward = true}).transfers_s > 0);
 }
 
 }  // namespace
