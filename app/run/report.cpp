@@ -347,7 +347,8 @@ Fields summary_fields(const Report& report) {
           {"predicted_balance_ceiling", report.predicted_balance_ceiling},
           line(searched ? "searched" : "", partition.found(), searched ? "searched partition" : "",
                partition.found() + ", the best of all deals"),
-          line("exposed_s", s.exposed_s, "exposed communication", seconds_text(s.exposed_s)),
+          line("exposed_s", s.exposed_s, "exposed communication, worst rank",
+               seconds_text(s.exposed_s)),
           line("", 0, report.largest_loss.empty() ? "" : "largest loss", report.largest_loss),
           {"measured", Fields{{"imbalance", s.measured_imbalance},
                               {"balance_ceiling", s.measured_balance_ceiling}}}};

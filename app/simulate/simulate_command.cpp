@@ -184,7 +184,7 @@ std::string balance_text(const Simulated& simulated) {
   std::string text = figure_line("imbalance, all steps together", ratio_text(f.imbalance)) +
                      figure_line("balance ceiling, step by step", ratio_text(f.balance_ceiling)) +
                      figure_line("efficiency (computing / time)", ratio_text(f.efficiency)) +
-                     figure_line("exposed communication", seconds_text(f.exposed_s)) +
+                     figure_line("exposed communication, worst rank", seconds_text(f.exposed_s)) +
                      (f.closed_form_s == 0
                           ? ""
                           : figure_line("by formula, in step",

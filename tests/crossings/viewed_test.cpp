@@ -50,7 +50,7 @@ TEST(Viewed, BalanceCompareAndAMeasureAreTheSummary) {
     ASSERT_NEAR(table.exposed_s, summary.exposed_s, 1e-12);
     const std::vector<NamedOverlap> overlaps = overlaps_of(document, false);
     ASSERT_EQ(overlaps.size(), summary.ranks.size() + 1);
-    double compute_ns = 0, wait_ns = 0, bytes = 0, most_ns = 0;
+    double compute_ns = 0, wait_ns = 0, bytes = 0, most_ns = 0, exposed_s = 0;
     for (int rank = 0; rank < drawn.job.world_size; ++rank) {
       const RankSummary& of_rank = summary.ranks[static_cast<std::size_t>(rank)];
       ASSERT_NEAR(sum_of(table, rank, &WorkCell::compute_ns), 1e9 * of_rank.compute_s, 1e-3);
@@ -67,6 +67,7 @@ TEST(Viewed, BalanceCompareAndAMeasureAreTheSummary) {
       most_ns = std::max(most_ns, 1e9 * of_rank.compute_s);
       wait_ns += 1e9 * of_rank.wait_s;
       bytes += static_cast<double>(of_rank.bytes_sent);
+      exposed_s += of_rank.exposed_s;
     }
     const double wall_ns = 1e9 * run.simulation.wall_s();
     EXPECT_NEAR(compared(document, "wall time"), wall_ns, 4);
@@ -76,6 +77,11 @@ TEST(Viewed, BalanceCompareAndAMeasureAreTheSummary) {
                 1e-3);
     EXPECT_EQ(compared(document, "bytes sent, all ranks"), bytes);
     EXPECT_NEAR(static_cast<double>(overlaps.back().overlap.compute), compute_ns, 1e-3);
+    // What is of the worst rank elsewhere is a sum here, and says so.
+    EXPECT_EQ(overlaps.back().name, "sum of all");
+    EXPECT_NEAR(1e-9 * static_cast<double>(overlaps.back().overlap.exposed), exposed_s, 1e-12);
+    EXPECT_NEAR(summary.exposed_s, run.simulation.exposed_s(),
+                2e-9 * static_cast<double>(run.recording.events[0].size() + 1));
     session.measure = Measure{0, session.length()};
     const auto times = measured_times(session);
     EXPECT_NEAR(static_cast<double>(times[static_cast<int>(Lane::compute)]), compute_ns, 1e-3);

@@ -74,7 +74,7 @@ TEST(Layers, EachIsShownAsItIsListed) {
       EXPECT_EQ(o.compute, shown.idle.ranks[rank].compute);
       EXPECT_NEAR(1e-9 * static_cast<double>(o.span), shown.why.wall_s, 1e-12);
     }
-    EXPECT_EQ(csv_of({ranks[2]}), csv_of({{"all", table[i].overlap}}));
+    EXPECT_EQ(csv_of({ranks[2]}), csv_of({{"sum of all", table[i].overlap}}));
     EXPECT_TRUE(std::any_of(shown.trace.notices.begin(), shown.trace.notices.end(),
                             [&](const std::string& notice) {
                               return notice.starts_with("Shown is " + table[i].name);

@@ -178,7 +178,7 @@ std::string csv_of(const std::vector<Spread>& spreads) {
 std::vector<NamedOverlap> overlaps_of(const Document& document, bool by_layer) {
   const Trace& trace = document.trace;
   std::vector<NamedOverlap> found;
-  NamedOverlap all{"all", {}};
+  NamedOverlap all{"sum of all", {}};
   const auto add = [&](std::string name, const std::vector<RankOverlap>& ranks) {
     found.push_back({std::move(name), {}});
     for (const RankOverlap& rank : ranks) found.back().overlap += rank;
