@@ -184,6 +184,29 @@ TEST(Viewed, WhatIfKnowsOnlyTheSlowThatExplainNames) {
   EXPECT_GE(slow, named);
 }
 
+// Unequal work hides a slow link, and the link hides that: what both cost is not what each costs alone.
+TEST(Viewed, ADifferenceNamesWhatCausesCostTogether) {
+  Scenario even;
+  even.job.shape = {
+      .batch = 1, .num_heads = 32, .num_heads_kv = 32, .seqlen = 65536, .head_dim = 128};
+  even.job.dtype = DType::bf16;
+  even.job.mask = MaskSpec::parse("causal");
+  even.job.world_size = 8;
+  even.job.partition = PartitionKind::zigzag;
+  even.rates = {
+      .forward_flops = 6.4e14, .backward_flops = 5e14, .bytes_per_s = 2.25e11, .latency_s = 3e-6};
+  Scenario uneven = even;
+  uneven.job.partition = PartitionKind::contiguous;
+  uneven.slow_links = {{4, 0.2}};
+  const Difference made = difference_between(make_document(to_trace(record(uneven).recording, "a")),
+                                             make_document(to_trace(record(even).recording, "b")));
+  ASSERT_EQ(made.refusal, "");
+  EXPECT_NE(made.headline.find(" causes in combination"), std::string::npos) << made.headline;
+  EXPECT_EQ(made.parts.back().name, "all else");
+  EXPECT_LT(std::abs(made.parts.back().seconds), 0.05 * std::abs(made.to_s - made.from_s))
+      << made.headline;
+}
+
 TEST(Viewed, ADifferenceAddsUpToThatOfTheSimulations) {
   DrawnRuns runs(10);
   int told = 0;

@@ -54,6 +54,9 @@ struct Explanation {
   double wall_s = 0;
   // The most important first. Each saves at least kLeastShare of the wall time, except a fault.
   std::vector<Diagnosis> findings;
+  // What the findings cost all together beyond what each costs alone: where each holds up what the
+  // others hold up too, one alone that is mended saves little. Less than 0 where they save the same.
+  double together_s = 0;
   // Wall time without all causes that the blocks' way still costs, although nothing is wrong with any
   // link; and whether the scheme itself has them gathered before they are attended. RankSummary's
   // exposed time is another: of the run as it was, by rank.

@@ -76,6 +76,10 @@ class Explainer : private FittedRun {
     ranges::fill(without_hops.hops, 0.0);
     const double with_hops = wall_of(healthy_);
     result.transfers_s = scale_ * std::max(0.0, with_hops - wall_of(without_hops));
+    if (result.findings.size() > 1) {
+      result.together_s = scale_ * (wall_ - with_hops);
+      for (const Diagnosis& finding : result.findings) result.together_s -= finding.saved_s;
+    }
     charge(without_hops, [](RankLosses& rank) -> double& { return rank.hops; });
     result.ranks = std::move(losses_);
     return result;

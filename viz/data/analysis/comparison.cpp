@@ -236,20 +236,24 @@ std::string words_of_change(double seconds) {
 }
 
 void find_parts(const Document& from, const Document& to, Difference& made) {
-  std::array<double, kCauseCount + 1> changes{};  // the last is of transfers that nothing hides
+  // The last are of transfers that nothing hides, and of causes that hold the run up together.
+  std::array<double, kCauseCount + 2> changes{};
   for (const auto& [document, sign] : {std::pair(&from, -1), {&to, 1}}) {
     if (from.why.ranks.empty() || to.why.ranks.empty()) break;  // not explained
     for (std::size_t cause = 0; cause < kCauseCount; ++cause)
       changes[cause] += sign * lost_to(*document, static_cast<Cause>(cause));
     changes[kCauseCount] += sign * document->why.transfers_s;
+    changes[kCauseCount + 1] += sign * document->why.together_s;
   }
   double rest = made.to_s - made.from_s;
   constexpr double kLeast = 0.005;  // of the longer run
-  for (std::size_t i = 0; i <= kCauseCount; ++i) {
+  for (std::size_t i = 0; i < changes.size(); ++i) {
     if (!(std::abs(changes[i]) >= kLeast * std::max(made.from_s, made.to_s))) continue;
     rest -= changes[i];
-    made.parts.push_back(
-        {i == kCauseCount ? "transfers" : words_of(static_cast<Cause>(i)), changes[i]});
+    made.parts.push_back({i < kCauseCount    ? words_of(static_cast<Cause>(i))
+                          : i == kCauseCount ? "transfers"
+                                             : "causes in combination",
+                          changes[i]});
   }
   std::stable_sort(made.parts.begin(), made.parts.end(), [](const auto& a, const auto& b) {
     return std::abs(a.seconds) > std::abs(b.seconds);

@@ -22,7 +22,8 @@ struct Difference {
   std::string refusal;          // why there is none: in what the problems differ; else ""
   double from_s = 0, to_s = 0;  // wall times
   // What the causes, as core/tools/explain finds them in both, add to the wall time or save of it, the
-  // largest first; and in the end what no cause explains. The sum is to_s - from_s.
+  // largest first, with what they cost only together; and in the end what no cause explains. The sum is
+  // to_s - from_s.
   struct Part {
     std::string name;
     double seconds = 0;
