@@ -3,6 +3,7 @@
 #pragma once
 
 #include <iterator>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -86,11 +87,11 @@ struct LinkKind {
   bool between_nodes = false;
   std::string name{};                                // as people read it: "NVLink4, in a node"
   std::vector<const LinkHistory::Carried*> links{};  // the slowest first
+  std::set<const LinkHistory::Carried*> slow{};      // by what core/tools/explain finds
   double largest[std::size(kLinkMetrics)] = {};
 
   const LinkHistory::Carried& median() const { return *links[links.size() / 2]; }
-  // Return whether the slowest stands out.
-  bool has_slow() const { return links[0]->bytes_per_second() < 0.8 * median().bytes_per_second(); }
+  bool is_slow(const LinkHistory::Carried& link) const { return slow.contains(&link); }
   double share(std::size_t metric, const LinkHistory::Carried& link) const {
     return kLinkMetrics[metric].of(link) / largest[metric];
   }

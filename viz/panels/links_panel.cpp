@@ -32,6 +32,10 @@ std::vector<LinkKind> link_kinds(const Document& document) {
     std::stable_sort(kind.links.begin(), kind.links.end(), [](const auto* a, const auto* b) {
       return a->bytes_per_second() < b->bytes_per_second();
     });
+    for (const Diagnosis& finding : document.why.findings)
+      for (const auto& [from, to] : finding.alike)
+        for (const LinkHistory::Carried* link : kind.links)
+          if (link->src == from && link->dst == to) kind.slow.insert(link);
     for (std::size_t m = 0; m < std::size(kLinkMetrics); ++m)
       for (const LinkHistory::Carried* link : kind.links)
         kind.largest[m] = std::max(kind.largest[m], kLinkMetrics[m].of(*link));
@@ -108,7 +112,7 @@ void draw_link_map(const PanelContext& context, const std::vector<LinkKind>& kin
       if (cell >= 18 && text_width(context.fonts.small, text) < cell - 4)
         draw_text(context.fonts.small, place.center(), {0.5f, 0.5f},
                   ink_on(shade(palette, kind, kind.share(metric, *link))), text);
-      if (link == kind.links[0] && kind.has_slow()) outline(place, palette.selection, 0, 2);
+      if (kind.is_slow(*link)) outline(place, palette.selection, 0, 2);
       if (!touched.hovered || !place.contains(mouse)) continue;
       draw_link_tooltip(context, kind, *link);
       if (touched.clicked) go_to_link(session, *link);
@@ -152,11 +156,15 @@ float draw_slowest(const PanelContext& context, const std::vector<LinkKind>& kin
                                 i == 0 && text(link) != text(kind.median()) ? "slowest: " : "",
                                 link.src, link.dst));
       draw_text(small, {line.x1 - 4, line.center().y}, {1, 0.5f},
-                i == 0 && kind.has_slow() ? palette.warning : palette.text, text(link),
-                width - used - 12);
+                kind.is_slow(link) ? palette.warning : palette.text, text(link), width - used - 12);
     }
     y += 12;
   }
+  const RunInfo& run = context.session.document().trace.info;
+  if (shares_cores(run) && run.backend != "sim")
+    y += draw_wrapped(small, {at.x, y}, width, palette.text_dim,
+                      fmt::format("{} ranks shared {}: what a link took is also the scheduler's.",
+                                  run.world_size, counted(run.machine->cores, "core")));
   return y - at.y;
 }
 

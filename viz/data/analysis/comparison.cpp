@@ -40,7 +40,7 @@ bool is_ideal(const Document* document) { return document->trace.info.backend ==
 const RunInfo* sharing(const Documents& documents) {
   for (const Document* d : documents) {
     const RunInfo& run = d->trace.info;
-    if (run.machine && run.machine->cores > 0 && run.machine->cores < run.world_size) return &run;
+    if (shares_cores(run)) return &run;
   }
   return nullptr;
 }

@@ -75,11 +75,13 @@ std::string words_of_way(const Scheme* scheme, Pace pace) {
 namespace {
 
 void describe_links(RunRates& rates) {
-  if (const auto& links = rates.link_slowness; !links.empty())
+  const auto& links = rates.link_slowness;
+  const auto slow = std::count_if(links.begin(), links.end(), [](double link) { return link > 1; });
+  if (slow > 0)
     rates.remarks.push_back(
-        fmt::format("{} of {} links take up to {} times as long as the others.",
-                    std::count_if(links.begin(), links.end(), [](double link) { return link > 1; }),
-                    links.size(), words_of_factor(*std::max_element(links.begin(), links.end()))));
+        fmt::format("Of the links, {} up to {} times as long as the others.",
+                    slow == 1 ? "1 takes" : fmt::format("{} take", slow),
+                    words_of_factor(*std::max_element(links.begin(), links.end()))));
   double& bytes_per_s = rates.scenario.rates.bytes_per_s;
   if (!(bytes_per_s > 0)) {
     bytes_per_s = kAssumedBytesPerS;

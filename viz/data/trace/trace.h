@@ -38,6 +38,11 @@ std::string way_of(const RunInfo& run);
 // simulation writes down a sample.
 bool is_unrecorded(const Trace& trace, int rank);
 
+// Return whether ranks shared cores, so that times show a scheduler too.
+inline bool shares_cores(const RunInfo& run) {
+  return run.machine && run.machine->cores > 0 && run.machine->cores < run.world_size;
+}
+
 // ---
 // The recording of a training step: the ring of one layer is part of more work, which has a lane of its
 // own. A rank is at the ring in two stretches of time, one per pass; outside of them it computes the rest
