@@ -34,13 +34,14 @@ constexpr std::pair<std::string_view, std::string_view> kNamesElsewhere[] = {
     {"--seq-len", "--seqlen"},   {"--num-heads", "--heads"},
     {"--nproc", "--world-size"}, {"--num-kv-heads", "--heads-kv"},
     {"--ep", "--expert"},        {"--fp8", "--products"},
-    {"--precision", "--dtype"}};
+    {"--precision", "--dtype"},  {"--causal", "--mask causal"}};
 
 // Return "--flag, or " for the flag of `app` that an unknown one means or comes closest to, or "".
 std::string near_match(const CLI::App& app, const std::string& mistyped) {
   const std::string name = mistyped.substr(0, mistyped.find('='));
   for (const auto& [elsewhere, ours] : kNamesElsewhere)
-    if (name == elsewhere && app.get_option_no_throw(std::string(ours)) != nullptr)
+    if (name == elsewhere &&
+        app.get_option_no_throw(std::string(ours.substr(0, ours.find(' ')))) != nullptr)
       return std::string(ours) + ", or ";
   std::string best;
   std::size_t least = name.size() < 8 ? 2 : 3;  // nothing that takes as many changes
