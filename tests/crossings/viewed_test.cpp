@@ -1,18 +1,22 @@
 // What the viewer's panels say of a run is what its summary and its simulation say.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <numeric>
+#include <regex>
 #include <set>
 #include <utility>
 
+#include "core/tools/explain/explain.h"
 #include "core/tools/sim/recording.h"
 #include "core/trace/summary.h"
 #include "core/trace/trace.h"
 #include "tests/crossings/drawn_run.h"
 #include "tests/viz_data/hand_made.h"
 #include "viz/data/analysis/comparison.h"
+#include "viz/data/analysis/wait_reason.h"
 #include "viz/data/analysis/what_if.h"
 #include "viz/data/session/selection.h"
 
@@ -31,6 +35,71 @@ double sum_of(const WorkTable& table, int rank, std::int64_t WorkCell::*figure) 
   for (int step = 0; step < table.steps; ++step)
     sum += static_cast<double>(table.at(rank, step).*figure);
   return sum;
+}
+
+// Return the rank that a sentence about `waiting` blames, and the one that it sends to, if it does.
+std::pair<int, int> blamed_by(const std::string& reason, int waiting) {
+  std::smatch found;
+  if (std::regex_search(reason, found, std::regex("rank (\\d+) computes")))
+    return {std::stoi(found[1].str()), -1};
+  const auto end = [&](const std::string& way) {
+    return std::regex_search(reason, found, std::regex(way + " rank (\\d+)"))
+               ? std::stoi(found[1].str())
+               : waiting;
+  };
+  return {end("from"), end("to")};
+}
+
+// One link or one rank is slow, and the reason of every long wait ends there.
+TEST(Viewed, WaitsAreForWhatExplainFinds) {
+  DrawnRuns runs(10);
+  int waits = 0;
+  for (int i = 0; i < drawn_runs(); ++i) {
+    Scenario drawn;
+    Problem& job = drawn.job;
+    const int n = job.world_size = runs.pick({3, 4, 6, 8, 12}), slow = runs.below(n);
+    const bool is_link = runs.below(2) == 0;
+    job.shape = {.batch = 1, .num_heads = 2, .num_heads_kv = 2, .seqlen = 64 * n, .head_dim = 16};
+    job.mask = MaskSpec::parse(runs.pick<std::string>({"full", "causal"}));
+    job.partition = PartitionKind::zigzag;
+    job.backward = runs.below(2) == 0;
+    job.kv_buffers = 2 + runs.below(3);
+    drawn.pace = runs.below(3) == 0 ? Pace::in_step : Pace::buffers;
+    drawn.rates = {
+        .forward_flops = 1e9, .backward_flops = 1e9, .bytes_per_s = 1e9, .latency_s = 1e-6};
+    (is_link ? drawn.slow_links : drawn.stragglers) = {{slow, is_link ? 0.01 : 0.3}};
+    const Trace trace = to_trace(record(drawn, n).recording, "drawn");
+    const Explanation why = explain(trace);
+    ASSERT_FALSE(why.findings.empty());
+    SCOPED_TRACE(text_of(drawn) + ", explained by " + headline_of(why.findings[0]));
+    EXPECT_EQ(is_link ? why.findings[0].from : why.findings[0].rank, slow);
+    std::int64_t longest = 0;
+    for_each_slice(trace, Lane::wait, [&](int, const TraceEvent& wait) {
+      longest = std::max(longest, wait.duration_ns());
+    });
+    for (int rank = 0; rank < n; ++rank)
+      for (std::uint32_t k = 0; k < trace.slices_of(rank, Lane::wait).size(); ++k) {
+        const SliceId id{trace.row_of(rank, Lane::wait), k};
+        const TraceEvent& wait = trace.slice(id);
+        // A rank waits for none but itself where the hop is its own.
+        if (wait.duration_ns() < longest / 2 || wait.peer() == rank) continue;
+        const std::vector<std::string> reasons = reasons_of_wait(trace, id);
+        SCOPED_TRACE(fmt::format("rank {} waits at {} ns: {}", rank, wait.begin_ns,
+                                 fmt::join(reasons, "; ")));
+        ASSERT_FALSE(reasons.empty());
+        EXPECT_EQ(blamed_by(reasons.back(), rank),
+                  is_link ? std::pair(slow, (slow + 1) % n) : std::pair(slow, -1));
+        std::set<std::string> subjects;
+        for (const std::string& reason : reasons) {
+          std::smatch subject;
+          if (std::regex_search(reason, subject, std::regex("^(?:.*: )?(rank \\d+) "))) {
+            EXPECT_TRUE(subjects.insert(subject[1].str()).second) << subject[1];
+          }
+        }
+        ++waits;
+      }
+  }
+  EXPECT_GT(waits, drawn_runs());
 }
 
 TEST(Viewed, BalanceCompareAndAMeasureAreTheSummary) {

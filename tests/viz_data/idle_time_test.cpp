@@ -150,14 +150,14 @@ TEST(WaitReason, AMessageMayBeOnItsWay) {
 
 TEST(WaitReason, TheReceiveBufferMayHaveBeenRead) {
   EXPECT_EQ(reasons(four().hop(0, 0, {100, 2000}, {1000, 2000}), 1),
-            "KV 0 comes late: its receive buffer was read until now");
+            "KV 0 comes late from rank 0: its receive buffer was read until now");
 }
 
 TEST(WaitReason, TheSenderMayComputeOrSendSomethingElse) {
   EXPECT_EQ(reasons(four().compute(0, 0, 0, 1500).hop(0, 0, 1500, 2000), 1),
             "KV 0 has not come: rank 0 computes on KV 0");
   EXPECT_EQ(reasons(four().hop(0, 3, 200, 1600).hop(0, 0, 1600, 2000), 1),
-            "KV 0 has not come: rank 0 still sends KV 1");
+            "KV 0 has not come: KV 1 is on its way from rank 0");
   EXPECT_EQ(reasons(four().hop(0, 0, 1500, 2000), 1), "KV 0 has not come: rank 0 sends it late");
 }
 
@@ -178,10 +178,49 @@ TEST(WaitReason, WhatTheRankSendsMayBeOnItsWay) {
   EXPECT_EQ(reasons(made, 1), "KV 1 is on its way to rank 2");
 }
 
+// Ranks in step wait for a hop between others, which may be their own sending too.
+TEST(WaitReason, AHopBetweenOthersMayHoldUpAll) {
+  HandMade made(4);
+  for (const int rank : {0, 1, 2, 3}) {
+    made.compute(rank, 0, 0, 500).hop(rank, 0, 0, rank == 2 ? 1500 : 200).wait(rank, 1, 500, 1500);
+    made.recording().events[rank].back().waiting_for = rank == 2 ? 1 : 2;
+  }
+  EXPECT_EQ(reasons(made, 0), "KV 2 is on its way from rank 2 to rank 3");
+  EXPECT_EQ(reasons(made, 1), "KV 2 is on its way from rank 2 to rank 3");
+  EXPECT_EQ(reasons(made, 2), "KV 2 is on its way to rank 3");
+  EXPECT_EQ(reasons(made, 3), "KV 2 is on its way from rank 2");
+}
+
+// Rank 2 takes what rank 1 sends only long after it could.
+TEST(WaitReason, TheReceiverMayComeLate) {
+  HandMade made = four();
+  made.recording().events[1].back().waiting_for = 2;
+  made.compute(2, 0, 0, 300).hop(1, 0, 1800, 2000);
+  EXPECT_EQ(reasons(made, 1), "KV 1 has not gone: rank 2 takes it late");
+}
+
+// The sums of gradients need what a rank computes of a block that a slow hop brings.
+TEST(WaitReason, AComputationMayHaveWaitedItself) {
+  HandMade made(4);
+  made.compute(3, 0, 0, 100).wait(3, 2, 100, 1000);
+  made.hop(0, 0, 0, 800).compute(1, 1, 800, 850).hop(1, 1, 850, 900).hop(2, 2, 900, 1000);
+  EXPECT_EQ(
+      reasons(made, 3),
+      "KV 0 has not come: rank 2 awaits it from rank 1; it is on its way from rank 0 to rank 1");
+}
+
 // Nothing comes: what the awaited rank does when the wait begins is all that is known.
 TEST(WaitReason, WithoutAMessageWhatTheOtherDoesIsSaid) {
   EXPECT_EQ(reasons(four().compute(0, 0, 0, 1500), 1), "rank 0 computes on KV 0");
   EXPECT_EQ(reasons(four().wait(0, 1, 500, 1500), 1), "rank 0 itself waits for rank 3");
+  EXPECT_EQ(reasons(four().wait(0, 1, 500, 1500).compute(3, 0, 0, 1500), 1),
+            "rank 0 itself waits for rank 3; rank 3 computes on KV 3");
+  // Ranks that wait for each other in a circle are told once each.
+  HandMade all = four();
+  for (const int rank : {0, 2, 3}) all.wait(rank, 1, 500, 2000);
+  EXPECT_EQ(reasons(all, 1),
+            "rank 0 itself waits for rank 3; rank 3 itself waits for rank 2; "
+            "rank 2 itself waits for rank 1");
   EXPECT_EQ(reasons(four(), 1), "");
   HandMade own = four();
   own.recording().events[1].back().waiting_for = 1;

@@ -608,11 +608,11 @@ int awaited_by(const TaskGraph& graph, const TaskTimes& times, std::size_t task)
   if (!latest) return rank;
   const Task& awaited = graph.tasks[*latest];
   if (!awaited.is_message() || awaited.rank != rank) return awaited.rank;
-  // Of ranks in step whose hops end together, each waits for what it receives.
+  // Of ranks in step whose hops end together, each waits for what it receives, unless that came earlier.
   for (std::size_t i = 0; meeting && i < graph.earlier(*meeting).size(); ++i)
-    if (const Task& hop = graph.tasks[static_cast<std::size_t>(graph.earlier(*meeting)[i])];
-        hop.to == rank)
-      return hop.rank;
+    if (const auto hop = static_cast<std::size_t>(graph.earlier(*meeting)[i]);
+        graph.tasks[hop].to == rank && times.end[hop] >= times.end[*latest])
+      return graph.tasks[hop].rank;
   return awaited.to;
 }
 

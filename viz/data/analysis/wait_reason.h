@@ -16,8 +16,9 @@ std::string words_of_awaited(const Trace& trace, SliceId wait);
 std::optional<SliceId> message_that_ended(const Trace& trace, SliceId wait);
 
 // Return why a rank of a recording of ours waited, each sentence with the reason of the one before:
-// "KV 7 has not come: rank 0 awaits it from rank 7", "rank 7 computes on KV 6". Empty where nothing
-// that was recorded tells.
+// "KV 7 has not come: rank 0 awaits it from rank 7", "rank 7 computes on KV 6". The last is of what took
+// longest of the wait, and none is about a rank that one before it is about. Empty where nothing that was
+// recorded tells.
 std::vector<std::string> reasons_of_wait(const Trace& trace, SliceId wait);
 
 }  // namespace ringscope::viz
