@@ -49,6 +49,21 @@ TEST(RingMoment, WhatRanksDo) {
   EXPECT_EQ(at_time(trace, 100).ranks[1].doing, RankMoment::finished);
 }
 
+// A rank that waits until its own block has left, or another does, has the block that it attends next.
+TEST(RingMoment, ABlockThatHasComeIsNotAwaited) {
+  HandMade made(2);
+  made.compute(0, 0, 0, 40).wait(0, 1, 40, 72).compute(0, 1, 72, 92).compute(1, 0, 0, 90);
+  made.hop(1, 0, 0, 50).hop(0, 0, 0, 72);
+  const Trace trace = made.trace();
+  EXPECT_TRUE(at_time(trace, 49).ranks[0].awaits());
+  for (const double ns : {50, 71}) {
+    const RankMoment now = at_time(trace, ns).ranks[0];
+    EXPECT_EQ(now.doing, RankMoment::waiting);
+    EXPECT_EQ(now.held, 1);
+    EXPECT_FALSE(now.awaits()) << ns;
+  }
+}
+
 // A rank that has attended its last block stays at that step, waits for nothing that it would attend, and
 // so say the files of earlier versions, whose last waits name a step and a block.
 TEST(RingMoment, NothingIsLeftToAttendAfterTheLastBlock) {

@@ -24,6 +24,20 @@ const TraceEvent* last_begun(std::span<const TraceEvent> slices, std::int64_t no
   return after == slices.begin() ? nullptr : &*std::prev(after);
 }
 
+// Return whether a rank has the block that it holds at a moment: its own, or one that it has received all
+// messages of.
+bool has_come(const Trace& trace, int rank, const RankMoment& moment, std::int64_t now) {
+  if (moment.held == rank) return true;
+  bool has = false;
+  for (const TraceEvent& recv : trace.slices_of(rank, Lane::recv)) {
+    if (recv.pass != moment.pass || recv.payload != Payload::kv || recv.kv_owner != moment.held)
+      continue;
+    if (recv.end_ns > now) return false;
+    has = true;
+  }
+  return has;
+}
+
 RankMoment rank_at(const Trace& trace, const Axis& axis, int rank, int step, std::int64_t now) {
   RankMoment moment;
   moment.step = step;
@@ -58,6 +72,7 @@ RankMoment rank_at(const Trace& trace, const Axis& axis, int rank, int step, std
   } else if (wait != nullptr && now < wait->end_ns) {
     moment.doing = RankMoment::waiting;
     moment.waiting_for = wait->peer();
+    moment.has_come = has_come(trace, rank, moment, now);
   } else if ((computes.empty() || compute == &computes.back()) &&
              (waits.empty() || wait == &waits.back())) {
     moment.doing = RankMoment::finished;

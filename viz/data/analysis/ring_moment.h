@@ -26,12 +26,13 @@ struct RankMoment {
   int kv_owner = -1;  // of the block that it attends at this step; -1: it attends none
   Pass pass = Pass::forward;
   enum Doing : std::uint8_t { idle, computing, waiting, finished } doing = idle;
-  double progress = 0;   // of the compute slice, in [0, 1]: 0 before it, 1 after
-  int waiting_for = -1;  // while waiting
-  bool is_last = false;  // it attends nothing more in this pass
-  int held = -1;         // where queries travel, whose have come; else kv_owner
+  double progress = 0;    // of the compute slice, in [0, 1]: 0 before it, 1 after
+  int waiting_for = -1;   // while waiting
+  bool is_last = false;   // it attends nothing more in this pass
+  int held = -1;          // where queries travel, whose have come; else kv_owner
+  bool has_come = false;  // while waiting: what it holds is there, and it waits for something else
   // Return whether the block of its step has not come yet.
-  bool awaits() const { return kv_owner >= 0 && doing == waiting && progress <= 0; }
+  bool awaits() const { return kv_owner >= 0 && doing == waiting && progress <= 0 && !has_come; }
   // Return whether it has attended all that it attends in this pass.
   bool has_nothing_left() const { return is_last && doing != computing; }
   bool operator==(const RankMoment&) const = default;
