@@ -456,6 +456,22 @@ TEST(Playback, StepsInTimeAreTheMomentsAtWhichTheRankBeginsOne) {
   expect_steps(1, AxisMode::time, {{0, 70}, {55, 70}, {70, 100}}, {{100, 70}, {70, 0}, {0, 0}});
 }
 
+// Under a contiguous causal mask rank 0 has but one step, and the others go on.
+TEST(Playback, StepsOfAllRanksByKeyWhereNoneIsSelected) {
+  HandMade made(3, "contiguous", "causal");
+  made.compute(0, 0, 0, 20).compute(1, 0, 0, 40).compute(1, 1, 40, 70).compute(2, 0, 0, 50);
+  made.compute(2, 1, 50, 90).compute(2, 2, 90, 150);
+  Session session = session_of(made.trace());
+  for (const double position : {40, 90, 150, 150}) {
+    commands::step_forward(session);
+    EXPECT_EQ(session.playback.position(), position);
+  }
+  for (const double position : {90, 40, 0}) {
+    commands::step_back(session);
+    EXPECT_EQ(session.playback.position(), position);
+  }
+}
+
 // The arrow keys stop where the bar has its ticks: at the steps of the selected rank.
 TEST(Playback, StepsOfTheSelectedRankByKey) {
   Session session = session_of(two_rank_trace());

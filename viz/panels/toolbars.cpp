@@ -306,13 +306,10 @@ void draw_bar(const PanelContext& context, float width) {
   draw_list().AddRectFilled({x0, y - 2}, {x, y + 2}, palette.accent, 2);
 
   const Axis& axis = session.document().axis;
-  const int rank = session.rank_now();  // whose steps the arrow keys go to as well
+  const int rank = session.selected_rank;  // whose steps the arrow keys go to as well
   if (length > 0 && room / std::max(1, axis.steps()) >= 6) {
     for (int step = 1; step < axis.steps(); ++step) {
-      const double position =
-          session.axis_mode == AxisMode::steps
-              ? step
-              : axis.position(AxisMode::time, rank, axis.step_begin_ns(rank, step));
+      const double position = axis.step_position(session.axis_mode, rank, step);
       const float tick = x0 + room * static_cast<float>(position / length);
       const bool first_backward = step == axis.forward_steps();
       const float reach = first_backward ? 8.0f : 5.0f;

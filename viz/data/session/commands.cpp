@@ -47,7 +47,7 @@ void step(Session& session, bool forward) {
     const double by = kJumpStep * session.length();
     return session.seek(forward ? position + by : position - by);
   }
-  const int rank = session.rank_now();
+  const int rank = session.selected_rank;
   session.seek(forward ? next_step(document.axis, session.axis_mode, rank, position)
                        : previous_step(document.axis, session.axis_mode, rank, position));
 }

@@ -61,7 +61,7 @@ double next_step(const Axis& axis, AxisMode mode, int rank, double position) {
   const double end = axis.length(mode);
   if (mode == AxisMode::steps) return std::min(end, std::floor(position + slack(mode)) + 1);
   for (int step = 0; step < axis.steps(); ++step) {
-    const double begin = axis.position(mode, rank, axis.step_begin_ns(rank, step));
+    const double begin = axis.step_position(mode, rank, step);
     if (begin > position + slack(mode)) return begin;
   }
   return end;
@@ -70,7 +70,7 @@ double next_step(const Axis& axis, AxisMode mode, int rank, double position) {
 double previous_step(const Axis& axis, AxisMode mode, int rank, double position) {
   if (mode == AxisMode::steps) return std::max(0.0, std::ceil(position - slack(mode)) - 1);
   for (int step = axis.steps() - 1; step >= 0; --step) {
-    const double begin = axis.position(mode, rank, axis.step_begin_ns(rank, step));
+    const double begin = axis.step_position(mode, rank, step);
     if (begin < position - slack(mode)) return begin;
   }
   return 0;

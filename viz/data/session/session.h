@@ -52,7 +52,8 @@ class Playback {
 };
 
 // Return the beginning of the next (previous) step after (before) `position`: the next whole number
-// in steps mode, and the next moment at which `rank` begins a step in time mode.
+// in steps mode, and the next moment at which `rank` begins a step in time mode,
+// or the first rank if it is -1.
 double next_step(const Axis& axis, AxisMode mode, int rank, double position);
 double previous_step(const Axis& axis, AxisMode mode, int rank, double position);
 

@@ -47,7 +47,11 @@ Axis::Axis(const Trace& trace)
   boundaries_.assign(trace.ranks.size() * (static_cast<std::size_t>(steps_) + 1), kUnknown);
   lengths_.assign(static_cast<std::size_t>(steps_), 1);
   last_steps_.assign(trace.ranks.size(), 0);
+  first_begins_.assign(static_cast<std::size_t>(steps_), kUnknown);
   for (int rank = 0; rank < trace.rank_count(); ++rank) add_rank(trace, rank);
+  // A step at which no rank works begins with the one before.
+  for (int step = 1; step < steps_; ++step)
+    if (first_begins_[step] == kUnknown) first_begins_[step] = first_begins_[step - 1];
 }
 
 void Axis::add_rank(const Trace& trace, int rank) {
@@ -77,6 +81,8 @@ void Axis::add_rank(const Trace& trace, int rank) {
   std::vector<Stretch> passes;
   if (trace.has_model()) passes = ring_stretches(trace, rank);
   if (!passes.empty()) begins[0] = passes.front().begin_ns;
+  for (int step = 0; step < steps_; ++step)
+    first_begins_[step] = std::min(first_begins_[step], begins[step]);
   fill_gaps(begins, worked.data(), steps_, forward_steps_);
   int pass_end = steps_;
   bool works_later = false;  // in the pass
@@ -168,6 +174,14 @@ std::int64_t Axis::step_begin_ns(int rank, int step) const {
   if (boundaries_.empty()) return begin_ns_;
   return boundaries_[static_cast<std::size_t>(rank) * (static_cast<std::size_t>(steps_) + 1) +
                      static_cast<std::size_t>(std::clamp(step, 0, steps_))];
+}
+
+double Axis::step_position(AxisMode mode, int rank, int step) const {
+  if (mode == AxisMode::steps) return step;
+  if (rank >= 0) return position(mode, rank, step_begin_ns(rank, step));
+  return first_begins_.empty()
+             ? 0
+             : static_cast<double>(first_begins_[std::clamp(step, 0, steps_ - 1)] - begin_ns_);
 }
 
 std::int64_t Axis::step_length_ns(int step) const {

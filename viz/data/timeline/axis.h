@@ -55,6 +55,8 @@ class Axis {
   std::int64_t step_begin_ns(int rank, int step) const;
   // Return the step's time on the rank that takes longest for it; at least 1.
   std::int64_t step_length_ns(int step) const;
+  // Return where on the axis `rank` begins a step, or, if it is -1, the first rank that works at it.
+  double step_position(AxisMode mode, int rank, int step) const;
   int steps() const { return steps_; }
   int forward_steps() const { return forward_steps_; }
   bool is_backward(int step) const { return step >= forward_steps_ && forward_steps_ < steps_; }
@@ -67,9 +69,10 @@ class Axis {
 
   std::int64_t begin_ns_ = 0, end_ns_ = 0;
   int steps_ = 0, forward_steps_ = 0;
-  std::vector<std::int64_t> boundaries_;  // [rank][steps + 1]
-  std::vector<std::int64_t> lengths_;     // [step]
-  std::vector<int> last_steps_;           // [rank]: the last that it attends
+  std::vector<std::int64_t> boundaries_;    // [rank][steps + 1]
+  std::vector<std::int64_t> first_begins_;  // [step]: of the ranks that work at it
+  std::vector<std::int64_t> lengths_;       // [step]
+  std::vector<int> last_steps_;             // [rank]: the last that it attends
 };
 
 }  // namespace ringscope::viz
