@@ -331,6 +331,26 @@ TEST(Session, GoesToAStepOnEitherAxis) {
   }
 }
 
+// Rank 0 attends nothing at step 2, but other ranks do then.
+TEST(Session, GoesToAStepAtWhichTheRankAttendsNothing) {
+  Scenario scenario = simulated_scenario(4);
+  scenario.job.hops = Hops::needed;
+  for (const AxisMode mode : {AxisMode::time, AxisMode::steps}) {
+    Session session = session_of(simulated_trace(scenario));
+    session.set_axis_mode(mode);
+    session.go_to_step(0, 0, 2);
+    EXPECT_EQ(session.wishes.said, "rank 0 attends nothing at step 2");
+    EXPECT_FALSE(session.selected);
+    EXPECT_EQ(session.selected_rank, 0);
+    const std::vector<RankMoment> ranks = session.moment(0).ranks;
+    EXPECT_TRUE(ranks[2].step == 2 || ranks[3].step == 2);
+    EXPECT_LT(session.playback.position(), session.length());
+    session.wishes.said.clear();
+    session.go_to_step(0, 3, 2);
+    EXPECT_EQ(session.wishes.said, "");
+  }
+}
+
 TEST(Session, MoreThanSixteenRanksBeginAtAGlance) {
   EXPECT_FALSE(session_of(many_ranks(16)).rank_map.shown);
   Session session = session_of(many_ranks(17));

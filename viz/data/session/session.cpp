@@ -266,8 +266,14 @@ void Session::go_to_step(std::size_t d, int rank, int step) {
   if (d == active && slice) return go_to(*slice);
   select_rank(rank);
   playback.pause();
-  seek(slice ? axis.position(axis_mode, rank, documents[d].trace.slice(*slice).begin_ns)
-             : middle_of_step(axis, axis_mode, rank, step));
+  if (slice) {
+    seek(axis.position(axis_mode, rank, documents[d].trace.slice(*slice).begin_ns));
+    return;
+  }
+  seek(axis.step_position(axis_mode, -1, step));
+  wishes.said = fmt::format(
+      "rank {} attends nothing at {}", rank,
+      words_of_step(axis.is_backward(step) ? Pass::backward : Pass::forward, axis.ring_step(step)));
 }
 
 void Session::bring_into_view(SliceId slice) {

@@ -180,8 +180,8 @@ class Session {
   TimelineView view_of(SliceId slice) const;
   // Select the slice and move the playhead to it.
   void go_to(SliceId slice);
-  // Select the rank, and move the playhead to what it computes at a step of document `d`, or to the
-  // middle of the step if it computes nothing there.
+  // Select the rank, and move the playhead to what it computes at a step of document `d`. If it computes
+  // nothing there, say so, and move it to where the first rank begins the step.
   void go_to_step(std::size_t d, int rank, int step);
   // Do the same and bring it into view, large enough to be seen if `zooms`.
   void reveal(SliceId slice, bool zooms = false);

@@ -211,7 +211,10 @@ std::optional<HeatCell> draw_heatmap(const PanelContext& context, std::size_t in
 void draw_cell_tooltip(const PanelContext& context, const Document& document, int rank, int step) {
   const WorkTable& balance = document.balance;
   const WorkCell& cell = balance.at(rank, step);
-  Pairs rows = {{"pairs counted", count_text(cell.pairs)}};
+  const auto slice = compute_slice(document, rank, step);
+  Pairs rows = {{"KV block", slice ? fmt::format("KV {}", document.trace.slice(*slice).kv_owner)
+                                   : "none: the rank attends nothing"},
+                {"pairs counted", count_text(cell.pairs)}};
   if (balance.predicted)
     rows.emplace_back("pairs predicted", cell.pairs == cell.predicted_pairs
                                              ? "the same"
