@@ -593,6 +593,23 @@ TEST(Viewer, PanelsSayTogetherThatNothingIsLeftToAttend) {
   EXPECT_TRUE(person.sees(">rank 1 has nothing left to attend<"));
 }
 
+// Blocks that nobody attends do not travel, so the formula holds for the ranks that have work left.
+TEST(Viewer, TheFormulaSaysForWhichRanksItHolds) {
+  Scenario scenario = simulated_scenario(8);
+  scenario.job.hops = Hops::needed;
+  Person person(session_of(simulated_trace(scenario)));
+  person.session().seek(person.session().length());
+  person.rest();
+  EXPECT_TRUE(person.sees(">all ranks have nothing left to attend<"));
+  person.session().set_axis_mode(AxisMode::steps);
+  person.session().seek(3.5);
+  person.rest();
+  EXPECT_TRUE(person.sees(">rank r with work left holds KV (r - 3) mod 8<"));
+  person.session().seek(0.5);
+  person.rest();
+  EXPECT_TRUE(person.sees(">rank r holds KV r<"));
+}
+
 // The picture shows what the scheme sends.
 TEST(Viewer, TheRingIsThatOfTheScheme) {
   for (const auto& [scheme, seen] : std::map<std::string, std::vector<std::string>>{

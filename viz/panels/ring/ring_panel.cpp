@@ -122,6 +122,9 @@ std::vector<Line> caption(const RingPicture& picture) {
     in_ring_order =
         in_ring_order && (ranks[rank].held < 0 ||
                           step_with(rank, ranks[rank].held, n) == axis.ring_step(ranks[rank].step));
+  const auto with_work = std::count_if(ranks.begin(), ranks.end(), [](const RankMoment& rank) {
+    return rank.held >= 0 && !rank.has_nothing_left();
+  });
   const char* const what = picture.travel.what == Travels::queries ? "Q" : "KV";
   const char* const verb = picture.travel.is_gathered ? "attends" : "holds";
   std::string holds;
@@ -136,11 +139,14 @@ std::vector<Line> caption(const RingPicture& picture) {
                  : fmt::format(" {} {}", what, now.held);
   } else if (!in_ring_order) {
     holds = picture.document.trace.info.scheme;
-  } else if (!together) {
-    holds = fmt::format("at step t, rank r {}\n{} (r - t) mod {}", verb, what, n);
+  } else if (with_work == 0 && !together) {
+    holds = fmt::format("all ranks have\n{}", kNothingLeft);
   } else {
-    holds = fmt::format("rank r {}\n{} ", verb, what) +
-            (t == 0 ? "r" : fmt::format("(r - {}) mod {}", t, n));
+    // Blocks that nobody attends any more do not travel.
+    const char* const who = with_work == n || with_work == 0 ? "rank r" : "rank r with work left";
+    const std::string from = !together ? "r - t" : t == 0 ? "r" : fmt::format("r - {}", t);
+    holds = fmt::format("{}{} {}\n{} ", together ? "" : "at its step t, ", who, verb, what) +
+            (from == "r" ? from : fmt::format("({}) mod {}", from, n));
   }
   lines.push_back({fonts.small, palette.text, holds});
   if (n > 1) {
