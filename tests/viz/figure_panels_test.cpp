@@ -756,6 +756,14 @@ TEST(SoftmaxRows, EveryBlockHasItsFactorAndItsPart) {
   EXPECT_NEAR(steps[1].part + steps[2].part, 1, 1e-12);
 }
 
+// A simulation computes no softmax, although its recordings are made with --trace.
+TEST(SoftmaxPanel, SaysWhichCommandRecordsOne) {
+  Stage stage(draw_softmax, documents_of(HandMade(2).compute(0, 0, 0, 10).trace()), 800, 500);
+  stage.picture();
+  EXPECT_NE(svg_of(*ImGui::GetDrawData(), 800, 500).find("made with run --trace keep"),
+            std::string::npos);
+}
+
 // Below the table, m, l and the parts are drawn step by step, each under its name.
 TEST(SoftmaxPanel, DrawsCurvesBelowTheTable) {
   Stage stage(draw_softmax, documents_of(ring_trace(4)), 800, 500);

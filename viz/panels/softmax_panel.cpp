@@ -267,8 +267,9 @@ void draw_softmax(const PanelContext& context) {
   if (whole.width() < 60 || whole.height() < 40) return;
   const std::vector<SoftmaxRow> rows = softmax_rows(context.session.document().trace);
   if (rows.empty()) {
-    draw_empty(context, whole, "No softmax state in this trace",
-               "Recordings made with --trace keep row_max, row_sum and lse of a few query rows.");
+    draw_empty(
+        context, whole, "No softmax state in this trace",
+        "Recordings made with run --trace keep row_max, row_sum and lse of a few query rows.");
     return;
   }
   draw_child("softmax", {0, 0}, 0, [&] { draw_rows(context, rows); });
