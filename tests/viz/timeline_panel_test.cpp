@@ -202,6 +202,19 @@ TEST(Timeline, NoTickLosesItsFirstDigits) {
   EXPECT_GT(ticks, 200);
 }
 
+// Where the playhead's flag names a step, the axis beside it does not.
+TEST(Timeline, NoStepIsNamedTwice) {
+  Stage stage(draw_timeline, documents_of(two_ranks()), 1600, 400);
+  stage.session.set_axis_mode(AxisMode::steps);
+  for (const auto& [position, name] : {std::pair(0.0, ">step 0<"), {1.0, ">step 1<"}}) {
+    stage.session.seek(position);
+    stage.picture();
+    const std::string svg = svg_of(*ImGui::GetDrawData(), 1600, 400);
+    EXPECT_NE(svg.find(name), svg.npos);
+    EXPECT_EQ(svg.find(name), svg.rfind(name)) << name;
+  }
+}
+
 TEST(Timeline, ADoubleClickFocuses) {
   Person hands(session_of(two_ranks()));
   const SliceId wait{hands.document().trace.row_of(0, Lane::wait), 0};

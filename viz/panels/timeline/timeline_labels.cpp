@@ -188,13 +188,13 @@ std::optional<Box> flag_of(const TimelineFrame& frame, const Box& ruler) {
   return Box{x0, ruler.y0 + 1, x0 + 2 * half, ruler.y1 - 6};
 }
 
-// Draw a tick's words unless the flag would cover a part of them.
+// Draw a tick's words unless the flag says them, or would cover a part of them.
 void draw_tick_text(const TimelineFrame& frame, const Box& ruler, float x, float lean,
                     const std::string& text) {
   ImFont* font = frame.context.fonts.small;
   const float width = text_width(font, text), left = x - lean * width;
   const std::optional<Box> flag = flag_of(frame, ruler);
-  if (flag && left < flag->x1 && left + width > flag->x0) return;
+  if (flag && (text == flag_text(frame) || (left < flag->x1 && left + width > flag->x0))) return;
   draw_label(frame.context, {x, ruler.y0 + 3}, {lean, 0}, text);
 }
 
