@@ -23,6 +23,7 @@
 #include "tests/viz_data/simulated.h"
 #include "viz/data/session/notes.h"
 #include "viz/data/session/selection.h"
+#include "viz/panels/layouts.h"
 
 namespace ringscope::viz {
 namespace viewer_test {
@@ -608,6 +609,27 @@ TEST(Viewer, TheFormulaSaysForWhichRanksItHolds) {
   person.session().seek(0.5);
   person.rest();
   EXPECT_TRUE(person.sees(">rank r holds KV r<"));
+}
+
+// What is dim, and the small square, are explained under the mouse.
+TEST(MaskPanel, ExplainsWhatIsDimAndTheRecordedTile) {
+  Stage stage(draw_mask, documents_of(ring_trace(4)), 600, 400);
+  const Box box = mask_layout(stage.box()).picture;
+  stage.session.look.mask_order = MaskOrder::local;
+  stage.session.documents[0].trace.tile.reset();
+  const auto says = [&](const std::string& words) {
+    stage.hover(box.at(0.1, 0.9));  // rank 3 and KV 0
+    return svg_of(*ImGui::GetDrawData(), 600, 400).find(words) != std::string::npos;
+  };
+  const std::string dim = "because rank 2 is selected", square = "shows the numbers of this tile";
+  EXPECT_FALSE(says(dim));
+  stage.session.select_rank(2);
+  EXPECT_TRUE(says(dim));
+  stage.session.select_rank(3);
+  EXPECT_FALSE(says(dim));
+  EXPECT_FALSE(says(square));
+  stage.session.documents[0].trace.tile = RecordedTile{.rank = 3, .queries = {60}, .keys = {3}};
+  EXPECT_TRUE(says(square));
 }
 
 // The picture shows what the scheme sends.

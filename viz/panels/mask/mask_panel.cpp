@@ -88,6 +88,11 @@ void tooltip(const PanelContext& context, const Document& document, const MaskPo
                     count_text(slice.tiles_skipped)));
     rows.emplace_back("time", time_text(slice.duration_ns()));
   }
+  const auto& tile = document.trace.tile;
+  if (tile && tile->rank == point.rank && tile->kv_owner == point.owner)
+    rows.emplace_back("small square", "panel Tile shows the numbers of this tile");
+  if (const int selected = context.session.selected_rank; selected >= 0 && selected != point.rank)
+    rows.emplace_back("dim", fmt::format("because rank {} is selected", selected));
   draw_tooltip(context, point.allowed ? "allowed" : "masked out", rows, "tile");
 }
 
