@@ -273,6 +273,7 @@ TEST(Notes, OfOneFileAreOneList) {
   Trace again = two_ranks(folder.path("a.json"));
   again.end_ns -= 500;
   Session session = session_of(two_ranks(folder.path("a.json")), std::move(again));
+  session.set_axis_mode(AxisMode::time);
   for (Document& each : session.documents) each.notes = saved_notes(each.trace.path);
   note_at(session, 0, 100, "first");
   note_at(session, 1, 2000, "late");  // outside of the second

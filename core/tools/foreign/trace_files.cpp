@@ -519,7 +519,6 @@ Trace join_ranks(std::vector<LoadedTrace> files, bool are_all) {
     are_all = are_all && std::filesystem::path(files[i].trace.path).parent_path() == folder;
     join_rank(run, std::move(*files[i].of_rank));
   }
-  are_all = are_all && std::ssize(files_in({folder.string()})) == std::ssize(files);
   if (are_all) path = folder.string();
   return with_path_in_errors(path, [&] {
     Trace trace = to_trace(std::move(run), path);
