@@ -226,8 +226,7 @@ bool CommandFlags::has(const std::string& other) const {
   if (!given(name)) return false;
   const std::string values = other.substr(std::min(blank + 1, other.size()));
   if (values.empty() || values == types_.at(name)) return true;
-  std::string value = command_->get_option(name)->results().back();
-  value.resize(std::min(value.find('@'), value.size()));  // "jitter@2" is jitter
+  const std::string value = command_->get_option(name)->results().back();
   return ("|" + values + "|").find("|" + value + "|") != std::string::npos;
 }
 

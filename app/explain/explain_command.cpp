@@ -63,9 +63,8 @@ Fields fields_of(const Explanation& why) {
                                        {"confidence", finding.confidence},
                                        {"evidence", finding.evidence}});
   }
-  Fields fields{{"wall_ms", 1e3 * why.wall_s},
-                {"findings", findings},
-                {"transfers_ms", 1e3 * why.transfers_s}};
+  Fields fields{
+      {"wall_ms", 1e3 * why.wall_s}, {"findings", findings}, {"exposed_ms", 1e3 * why.transfers_s}};
   if (!why.notes.empty()) fields.emplace_back("notes", why.notes);
   return fields;
 }

@@ -58,10 +58,8 @@ void add_inputs(CommandFlags& flags, RunOptions& run) {
   add_tensors(flags, run);
   flags.path("--text", run.text, "embed the bytes of a file instead");
   flags.flag("--random", run.random, "draw from N(0, 1) instead");
-  flags
-      .integer("--seed", run.seed,
-               "of --random, --verify-rows, --sink-logits and --inject jitter (0)", 0)
-      .needs("--random or --verify-rows N or --sink-logits random or --inject jitter");
+  flags.integer("--seed", run.seed, "of --random, --verify-rows, --sink-logits and --inject (0)", 0)
+      .needs("--random or --verify-rows N or --sink-logits random or --inject KIND[@RANK[:STEP]]");
   AttentionShape& shape = run.job.shape;
   flags.row(shape, "batch", "batch entries ({}), for --text and --random as the next six")
       .needs(made);
