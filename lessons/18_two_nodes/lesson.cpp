@@ -140,8 +140,8 @@ void lesson_18(Page& page) {
       record(ring).recording,
       {scene(
           "The sends of ranks 3 and 7 leave the node, and last from one step's beginning to the "
-          "next one's. All others are short, and yet all ranks wait. Most waits name rank 3, but "
-          "its own wait names rank 2, which is innocent: rank 3 waits for its own send.",
+          "next one's. All others are short, and yet all ranks wait. Most waits name rank 3, and "
+          "its own name rank 4: neither is slow, only the link between them.",
           Figure::timeline)});
 
   // ## On paper

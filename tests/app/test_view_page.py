@@ -38,7 +38,7 @@ def test_a_page_has_the_notes_on_its_recordings(program):
     for place in ("bin", "share/ringscope"):
         program.path(place).mkdir(parents=True)
     shutil.copy(PROGRAM, program.path("bin/ringscope"))
-    program.path("share/ringscope/ringscope_web.js").write_text("")
+    program.path("share/ringscope/ringscope_web.js").write_text(";")
     for name in ("a", "b"):
         program.well(f"run --random --seqlen 16 --trace {name}.json")
     program.path("b.notes.json").write_text('{"notes": [{"rank": 1, "ns": 5, "text": "why?\\n</script>"}]}')
