@@ -176,6 +176,20 @@ TEST_F(PreferencesPlace, IsMadeAndWrittenWhole) {
             (std::set<std::string>{"config", "config/ringscope", "config/ringscope/viewer.json"}));
 }
 
+TEST_F(PreferencesPlace, HasRoomForAllThatIsKept) {
+  set("XDG_CONFIG_HOME", path("config"));
+  Trace many;
+  many.path = "/gone/0";  // in a folder that can't be listed
+  Preferences p = unusual();
+  for (int i = 1; i < 20; ++i) {
+    many.more_paths.resize(20 * i * i, "/gone/" + std::string(60, 'a'));
+    note_recent(p, many);
+    save_preferences(p);
+    EXPECT_EQ(load_preferences(), p) << i;
+  }
+  EXPECT_EQ(p.width, unusual().width);
+}
+
 TEST_F(PreferencesPlace, ThatCannotBeWrittenToIsNoError) {
   write_text("config", "a file");
   set("XDG_CONFIG_HOME", path("config"));

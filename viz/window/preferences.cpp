@@ -35,6 +35,16 @@ bool says(const rapidjson::Value& json, const char* name, const std::string& wor
   return value.IsString() && value.GetString() == word;
 }
 
+// Return whether `files`, in any order, are all of a folder, which may be gone or hidden by now.
+bool are_all_in(const std::string& folder, std::vector<std::string> files) {
+  try {
+    std::sort(files.begin(), files.end());
+    return files == files_in({folder});
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 std::string preferences_path() {
@@ -107,14 +117,11 @@ void note_recent(Preferences& p, const Trace& trace) {
   for (const std::string& more : trace.more_paths)
     files.push_back(fs::absolute(more, error).string());
   const std::string folder = fs::path(files[0]).parent_path().string();
-  if (files.size() > 1) {
-    std::vector<std::string> sorted = files;
-    std::sort(sorted.begin(), sorted.end());
-    if (sorted == files_in({folder})) files = {folder};
-  }
+  if (files.size() > 1 && are_all_in(folder, files)) files = {folder};
   std::erase(p.recent, files);
   p.recent.insert(p.recent.begin(), std::move(files));
   p.recent.resize(std::min(p.recent.size(), kMostRecent));
+  while (!p.recent.empty() && preferences_text(p).size() > kMostBytes) p.recent.pop_back();
 }
 
 std::string preferences_text(const Preferences& p) {

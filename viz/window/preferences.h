@@ -32,8 +32,8 @@ float magnification(int width, int height);
 // smaller than 320 x 240, the size of the smallest window.
 float scale_in_window(float content_scale, int width, int height, float text_scale);
 
-// Put the files of a recording, or the folder that holds these and no others, first among the recent ones,
-// which are few.
+// Put a recording first among the recent ones, which are few and leave room in the file for the rest: as
+// it was named, or by its files' folder where that holds no others.
 void note_recent(Preferences& preferences, const Trace& trace);
 
 // Return the file's path, or "" if there is no home folder.
