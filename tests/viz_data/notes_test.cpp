@@ -202,6 +202,21 @@ TEST(Notes, AreWrittenWhereOneLooks) {
   }
 }
 
+TEST(Notes, TextThatIsNotKeptYetStaysWhileOneLooksAtOthers) {
+  Session session = session_of(two_ranks());
+  session.set_axis_mode(AxisMode::time);
+  note_at(session, 1, 500, "slow");
+  session.seek(200);
+  commands::write_note(session);
+  session.writing->text = "why";
+  const std::optional<Note> typed = session.writing;
+  commands::next_note(session);
+  EXPECT_EQ(session.playback.position(), 500);
+  EXPECT_EQ(session.writing, typed);
+  commands::write_note(session);
+  EXPECT_EQ(session.writing, typed);
+}
+
 TEST(Notes, AreWalkedInTheOrderOfTheAxisAndRound) {
   for (const AxisMode mode : {AxisMode::time, AxisMode::steps}) {
     Session session = session_of(two_ranks());

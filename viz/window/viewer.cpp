@@ -234,7 +234,7 @@ void Viewer::feed_keys(const FrameInput& input) {
       } else if (command != nullptr) {
         command(*session_);
         if (command == commands::search) focus_search();
-        if (command == commands::write_note) focus_note();
+        if (command == commands::write_note && session_->writing) focus_note();
         if (command == commands::search || command == commands::write_note)
           text_frames_ = kTextFrames;
       }

@@ -60,20 +60,22 @@ void Playback::advance(double seconds, AxisMode mode, double length) {
 double next_step(const Axis& axis, AxisMode mode, int rank, double position) {
   const double end = axis.length(mode);
   if (mode == AxisMode::steps) return std::min(end, std::floor(position + slack(mode)) + 1);
+  double next = end;  // not every rank has every step, so begins need not be in order
   for (int step = 0; step < axis.steps(); ++step) {
     const double begin = axis.step_position(mode, rank, step);
-    if (begin > position + slack(mode)) return begin;
+    if (begin > position + slack(mode)) next = std::min(next, begin);
   }
-  return end;
+  return next;
 }
 
 double previous_step(const Axis& axis, AxisMode mode, int rank, double position) {
   if (mode == AxisMode::steps) return std::max(0.0, std::ceil(position - slack(mode)) - 1);
-  for (int step = axis.steps() - 1; step >= 0; --step) {
+  double previous = 0;
+  for (int step = 0; step < axis.steps(); ++step) {
     const double begin = axis.step_position(mode, rank, step);
-    if (begin < position - slack(mode)) return begin;
+    if (begin < position - slack(mode)) previous = std::max(previous, begin);
   }
-  return 0;
+  return previous;
 }
 
 Session::Session(std::vector<Document> opened) : documents(std::move(opened)) {
@@ -292,7 +294,7 @@ double Session::position_of(const Note& note) const {
 
 void Session::go_to(const Note& note) {
   const double position = position_of(note);
-  if (writing) writing = note;
+  if (writing && !has_unkept_text()) writing = note;
   rank_map.shown = false;
   select_rank(note.rank);
   playback.pause();
@@ -308,7 +310,14 @@ void Session::put(std::size_t d, const Note& note) {
       put_note(each.notes, note);
 }
 
+bool Session::has_unkept_text() const {
+  const std::vector<Note>& kept = document().notes;
+  return writing && !writing->text.empty() &&
+         std::find(kept.begin(), kept.end(), *writing) == kept.end();
+}
+
 void Session::write_note() {
+  if (has_unkept_text()) return;
   const int rank = rank_now();
   if (rank >= document().trace.rank_count()) return;
   const std::int64_t now = document().axis.time_at(axis_mode, rank, playback.position());

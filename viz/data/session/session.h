@@ -194,6 +194,8 @@ class Session {
   void put(std::size_t d, const Note& note);
   // Begin to write a note at the playhead on the selected rank, or to change the one that is there.
   void write_note();
+  // Return whether the note that is being written says what no kept one does.
+  bool has_unkept_text() const;
   // Show what `rank` computes at a step from edge to edge, instead of the overview.
   void open_slice(int rank, int step);
   void show_overview(bool on);        // does nothing for a trace that has none
