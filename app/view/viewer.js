@@ -215,8 +215,8 @@ const showPage = async (canvas, message) => {
   file.onchange = () => openFiles(file.files);
 
   const all = Object.keys(window.ringscopeRecordings ?? {}), addresses = wanted.length > 0 ? wanted : all;
-  // Notes come with all recordings of a page, unless the address has others.
-  const notes = parameters.has("note") || `${addresses}` !== `${all}` ? [] : window.ringscopeNotes ?? [];
+  // Notes come with all recordings of a page, unless the address has others, or a layer, which may be shorter.
+  const notes = parameters.has("note") || parameters.has("layer") || `${addresses}` !== `${all}` ? [] : window.ringscopeNotes ?? [];
   try {
     const names = [];
     for (const address of addresses) names.push(viewer.put(address, await unpacked(await recordingAt(address))));

@@ -163,7 +163,7 @@ class WrittenEvent {
     if (at_ == begin || (*begin == '0' && at_ - begin > 1)) refuse();
     return value;
   }
-  // Have nothing fit from now on.
+  // Refuse the text: nothing fits from now on.
   void refuse() { fits_ = false, at_ = end_; }
 
   const char *at_, *end_, *flow_at_;

@@ -116,8 +116,8 @@ class JsonReader {
   std::uint64_t at() const { return offset(token_); }
   // Skip the rest of the value whose first token was `token`.
   void skip(JsonToken token);
-  // Return what the chunk holds behind a value inside an array or object, nothing elsewhere. Who knows
-  // that it begins with whole further values may pass over them, without what follows them.
+  // Return what the chunk holds behind a value inside an array or object, nothing elsewhere. A caller
+  // that knows that it begins with whole further values may pass() over them, but not over what follows.
   std::string_view ahead() const {
     if (expect_ != Expect::after_value) return {};
     return {cursor_, static_cast<std::size_t>(limit_ - cursor_)};

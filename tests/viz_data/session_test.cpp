@@ -492,6 +492,21 @@ TEST(Playback, StepsOfAllRanksByKeyWhereNoneIsSelected) {
   }
 }
 
+// Where ranks skip steps, a later one may begin before an earlier one.
+TEST(Playback, StepsThatBeginInAnotherOrderAreAllVisited) {
+  HandMade made(2);
+  made.compute(0, 0, 0, 20).compute(0, 2, 30, 60).compute(1, 0, 0, 50).compute(1, 1, 50, 90);
+  Session session = session_of(made.trace());
+  for (const double position : {30, 50, 90}) {
+    commands::step_forward(session);
+    EXPECT_EQ(session.playback.position(), position);
+  }
+  for (const double position : {50, 30, 0}) {
+    commands::step_back(session);
+    EXPECT_EQ(session.playback.position(), position);
+  }
+}
+
 // The arrow keys stop where the bar has its ticks: at the steps of the selected rank.
 TEST(Playback, StepsOfTheSelectedRankByKey) {
   Session session = session_of(two_rank_trace());

@@ -16,8 +16,8 @@ std::string words_of_awaited(const Trace& trace, int rank, const TraceEvent& wai
   return trace.is_ring && wait.peer() == rank ? "its own hop" : fmt::format("rank {}", wait.peer());
 }
 
-// Return what a rank does at a moment that lets others wait, and whom it waits for, and so on. No rank
-// is told of that is in `seen`, or twice.
+// Return what a rank does at a moment that lets others wait, and whom it waits for, and so on. Skip
+// ranks in `seen`, and name none twice.
 std::vector<std::string> words_of_doing(const Trace& trace, int rank, std::int64_t at,
                                         std::vector<int> seen) {
   std::vector<std::string> said;
