@@ -23,12 +23,14 @@ double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Lines that the program said, of whatever rank; a launcher says more.
+// Lines that the program said, of whatever rank; a launcher says more, and Open MPI 5 ends its words with a zero byte.
 Strings lines_of_ours(const std::string& err) {
   std::istringstream text(err);
   Strings lines;
-  for (std::string line; std::getline(text, line);)
+  for (std::string line; std::getline(text, line);) {
+    line.erase(0, line.find_first_not_of('\0'));
     if (line.starts_with("ringscope: ")) lines.push_back(line);
+  }
   return lines;
 }
 

@@ -74,7 +74,10 @@ void draw_notes(const PanelContext& context) {
         "Note on " + place_of(document.trace, *session.writing));
   if (session.documents.size() > 1)
     write(context.fonts.small, context.palette.text_dim, title_of(document.trace), inner);
-  if (std::exchange(note_wants_focus, false)) ImGui::SetKeyboardFocusHere();
+  if (std::exchange(note_wants_focus, false)) {
+    ImGui::SetWindowFocus();  // after a click into the list ImGui 1.90 goes nowhere from there
+    ImGui::SetKeyboardFocusHere();
+  }
   const bool entered = ImGui::InputTextMultiline(
       "##note", &session.writing->text,
       {inner, 3 * ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().FramePadding.y},
