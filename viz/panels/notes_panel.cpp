@@ -75,7 +75,7 @@ void draw_notes(const PanelContext& context) {
   if (session.documents.size() > 1)
     write(context.fonts.small, context.palette.text_dim, title_of(document.trace), inner);
   if (std::exchange(note_wants_focus, false)) {
-    ImGui::SetWindowFocus();  // after a click into the list ImGui 1.90 goes nowhere from there
+    ImGui::SetWindowFocus();  // or ImGui 1.90 leaves the focus in the list that was clicked
     ImGui::SetKeyboardFocusHere();
   }
   const bool entered = ImGui::InputTextMultiline(

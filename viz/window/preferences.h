@@ -16,8 +16,7 @@ struct Preferences {
   int width = 1600, height = 900;
   float text_scale = 1;  // of everything, beside what the screen and the window's size ask for
   Splits splits;
-  std::vector<std::vector<std::string>>
-      recent;  // recordings' files, the last that was opened first
+  std::vector<std::vector<std::string>> recent;  // [recording]: its files; the latest first
   bool operator==(const Preferences&) const = default;
 };
 

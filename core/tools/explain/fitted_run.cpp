@@ -36,8 +36,8 @@ constexpr double kWholly = 0.999;
 constexpr double kBusyCores = 0.4;
 // Of a pass: chance below a third of a finding's least share is none (0.0003 to 0.03).
 constexpr double kLeastJitter = kLeastShare / 3;
-// Seconds for which a scheduler may keep a thread from its core at a time, per thread on that core, of which
-// there count at least two: Linux gives each of a few 3 to 8 ms in turn, and other programs have theirs.
+// Seconds for which a scheduler may keep a thread from its core at a time, per thread on that core, and
+// for two at least: Linux gives each of a few 3 to 8 ms in turn, and other programs have theirs.
 constexpr double kTaken = 0.01;
 // A rank that sleeps on purpose does so for as long each time, but for what its timer adds
 // (0.05 to 0.6).

@@ -24,7 +24,8 @@ struct MachineFit {
 };
 
 // Return what an ended run tells of its machine, on which a real rank or link is slow only if explain()
-// names it, or if a rank takes more processor time behind one that it names. Throw InputError for a job or a recording that means nothing here.
+// names it, or if a rank takes more processor time behind one that it names. Throw InputError for a job
+// or a recording that means nothing here.
 MachineFit fitted_machine(const Recording& recording);
 
 // ---
